@@ -41,7 +41,7 @@ def main():
 
 def write(folder, machines):
     """Write so many passports, each of another machine; give their bytes."""
-    from perfkit.machines.record import save
+    from perfkit.findings.store import save
     from tests.machines.passports import passport, training
 
     for number in range(machines):
@@ -60,7 +60,7 @@ def write(folder, machines):
             for benchmark in one.microbenchmarks
         )
         one = replace(one, microbenchmarks=benchmarks)
-        save(one, folder / f"machine-{number}.json")
+        save(one, path=folder / f"machine-{number}.json")
     return sum(path.stat().st_size for path in folder.iterdir())
 
 

@@ -29,7 +29,6 @@ from perfkit.panel.panel import PASSPORT
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.diagnose.verdict import verdict_of
-from perfkit.training.profile.profile import save
 from perfkit.training.race.race import is_unwritten
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
@@ -198,7 +197,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             found = record(every[name], options.budget, folder)
         if isinstance(found, Profile):
-            save(found, path)
+            store.save(found, path=path)
         elif found.stopped:
             return 130
         elif not found.timings:

@@ -143,7 +143,7 @@ def _run(args: Namespace) -> int:
 
 def _lines(args: Namespace) -> int:
     from perfkit.findings.account import Account
-    from perfkit.findings.account_files import to_json
+    from perfkit.findings.store import to_json
     from perfkit.questions.runs import watch
     from perfkit.training.account.lines import open_lines
 
@@ -251,7 +251,8 @@ def _race(args: Namespace) -> int:
 
 
 def _profile(args: Namespace) -> int:
-    from perfkit.training.profile.profile import profile, save, to_json
+    from perfkit.findings.store import save, to_json
+    from perfkit.training.profile.profile import profile
 
     _check_writable(args.json)
     if sys.stderr.isatty():
@@ -263,7 +264,7 @@ def _profile(args: Namespace) -> int:
     else:
         _show_report(step_profile, args)
         if args.json:
-            save(step_profile, args.json)
+            save(step_profile, path=args.json)
     _draw(step_profile, args.chart)
     return DONE
 
@@ -322,7 +323,7 @@ def _show(args: Namespace) -> int:
 
 def _passport(args: Namespace) -> int:
     from perfkit.findings.report import sayer
-    from perfkit.machines.record import save
+    from perfkit.findings.store import save
     from perfkit.machines.recording import new_file, new_recorder
     from perfkit.machines.report import preview
 
@@ -330,7 +331,7 @@ def _passport(args: Namespace) -> int:
     recorder = new_recorder(path, args.budget, args.label, with_names=args.with_names)
     passport, say = recorder.record(_display()), sayer(_console())
     _show_report(passport, args)
-    file = save(passport, path)
+    file = save(passport, path=path)
     say()
     say(preview(passport, file.stat().st_size))
     say(f"Written: {file}")

@@ -1,25 +1,15 @@
 """Any document that perfkit writes, read back: ``perfkit.load(path)``."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from perfkit.findings import account_files as account
-from perfkit.findings import store
+from perfkit.findings import reading, store
 from perfkit.findings.account import Account
 from perfkit.findings.profile import Profile
-from perfkit.findings.reading import kind_of
-from perfkit.machines import record
 from perfkit.machines.record import Passport
-from perfkit.training.profile import profile
 
 Document: TypeAlias = store.Recorded | Account | Profile | Passport
-# Those that are no findings; who reads findings reads diagnoses too.
-_OTHERS: dict[str, Callable[[bytes, str], Account | Profile | Passport]] = {
-    "account": account.parse,
-    "profile": profile.parse,
-    "passport": record.parse,
-}
+_TYPES: tuple[type[Document], ...] = *store.RECORDED, Account, Profile, Passport
 
 
 def load(path: str | Path) -> Document:
@@ -29,7 +19,7 @@ def load(path: str | Path) -> Document:
         BadFileError: There is no such file, or it is none of these, or not one that
             this perfkit can read.
     """
-    return store.read(path, parse)
+    return store.read(path, *_TYPES)
 
 
 def parse(data: bytes, name: str) -> Document:
@@ -38,9 +28,4 @@ def parse(data: bytes, name: str) -> Document:
     Raises:
         BadFileError: It is none of these; the sentence says what is wrong.
     """
-    # The words are looked for first, so that a finding is not read as JSON twice.
-    if any(f'"{kind}"'.encode() in data for kind in _OTHERS):
-        reader = _OTHERS.get(kind_of(data, name))
-        if reader:
-            return reader(data, name)
-    return store.parsed_recorded(data, name)
+    return reading.parse(data, name, *_TYPES)

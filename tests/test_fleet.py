@@ -215,7 +215,7 @@ def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     say = Mock(side_effect=strike)
     command = ["run", "napping", "--budget=2"]
     runs = fleet.measure(cluster.address, command, tmp_path / "new", say, 2.0)
-    assert store.load_finding(runs[0].path).timings
+    assert store.load(runs[0].path).timings
     assert str(runs[1]).startswith("127.0.0.2: failed: its worker left the cluster")
     assert str(runs[2]).startswith("127.0.0.3: failed: nothing came home in time")
     assert say.call_count == 4

@@ -6,41 +6,33 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.machines import record as machines_passport
-from perfkit.training.profile import profile as profiling_profile
 from tests.findings.made import finding
 from tests.machines.pairs import passport
+from tests.training.account.accounts import whole
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.profile.profiled import profile
 
-KINDS = {
-    "finding": (finding, store),
-    "diagnosis": (diagnosis, store),
-    "profile": (profile, profiling_profile),
-    "passport": (passport, machines_passport),
-}
 
-
-@pytest.mark.parametrize(("make", "module"), KINDS.values(), ids=KINDS)
-def test_each_kind_of_document_is_read_again_and_shown(make, module, tmp_path, capsys):
+@pytest.mark.parametrize("make", [finding, diagnosis, profile, passport, whole])
+def test_each_kind_of_document_is_read_again_and_shown(make, tmp_path, capsys):
     written = make()
-    path = module.save(written, path=tmp_path / "it.json")
+    path = store.save(written, path=tmp_path / "it.json")
     found = perfkit.load(path)
     assert type(found) is type(written)
-    assert module.to_json(found) == module.to_json(written)
+    assert store.to_json(found) == store.to_json(written)
     assert found.machine == written.machine
-    assert found._path == path
+    assert found.path == written.path == path
     assert cli.main(["show", str(path)]) == 0
     assert capsys.readouterr().out.strip()
 
 
 def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
-    machines_passport.save(passport(), tmp_path / "a.json")
+    store.save(passport(), path=tmp_path / "a.json")
     chart = ["--chart", str(tmp_path / "a.svg")]
     assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
     assert "perfkit compare A.json B.json" in capsys.readouterr().err
     # A profile is compared with nothing.
-    path = profiling_profile.save(profile(), tmp_path / "it.json")
+    path = store.save(profile(), path=tmp_path / "it.json")
     said = r"it\.json holds no machine's parts of a step"
     with pytest.raises(BadFileError, match=said):
         perfkit.compare(path, path)

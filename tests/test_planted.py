@@ -13,7 +13,6 @@ from perfkit.findings import store
 from perfkit.findings.page.export import export
 from perfkit.findings.report import in_text
 from perfkit.machine.collect import machine
-from perfkit.machines import record as passports
 from perfkit.machines.report import preview
 from perfkit.questions.data_pipeline import DataPipeline
 from perfkit.questions.gallery import chart, kinds
@@ -135,8 +134,8 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     assert {"LD_LIBRARY_PATH", "XLA_FLAGS"} <= seen.environment.keys()
     made = replace(pairs.passport(), machine=seen)
     folder = tmp_path / "class"
-    passports.save(made, folder / "one.json")
-    passports.save(pairs.passport(), folder / "two.json")
+    store.save(made, path=folder / "one.json")
+    store.save(pairs.passport(), path=folder / "two.json")
     compared = perfkit.compare(folder / "one.json", folder / "two.json")
     found = saved(replace(finding(), machine=seen), folder)
     pages = [
@@ -145,7 +144,7 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
         export(found, tmp_path / "a.html"),
     ]
     texts = [
-        ("passport", passports.to_json(made)),
+        ("passport", store.to_json(made)),
         ("preview", preview(made, 1)),
         *(("terminal", in_text(one.report, in_full=True)) for one in (made, compared)),
         *((path.name, path.read_text(encoding="utf-8")) for path in pages),

@@ -20,7 +20,6 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import matplotlib as mpl
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
@@ -28,7 +27,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.findings.text import plain, printable
 
 # A colour that stands for the page's own: text, axes, outlines.
 INK = "#010203"
@@ -121,11 +120,7 @@ _SCROLLED = (
     '<div class="perfkit-scroll" tabindex="0" style="overflow-x:auto">'
     '<div style="min-width:576px">{}</div></div>'
 )
-_IN_DOCUMENT = (
-    '<span class="scroll" role="group" tabindex="0" aria-label="Figure">{}</span>'
-)
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
-_ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,26 +136,15 @@ class Figure:
     svg: str
     alt: str
 
-    def in_page(self) -> str:
+    def in_page(self, prefix: str = "") -> str:
         """The picture for a page that may hold it twice.
 
         A browser takes the first element of an id. If that lies in a part of the page
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
-        each call gives ids of its own.
+        each call gives ids of its own: they begin with ``prefix``, or at random.
         """
-        return _SCROLLED.format(_with_ids(self.svg, f"i{secrets.token_hex(4)}"))
-
-    def in_document(self, number: int) -> Markup:
-        """The picture for a document of ours, whose style it takes.
-
-        It is Matplotlib's own, made anew from names that were escaped, and needs no
-        cleaning.
-
-        Args:
-            number: Of the picture in the document, which its ids begin with.
-        """
-        picture = _ITS_STYLE.sub("", _with_ids(self.svg, f"f{number}-"))
-        return Markup(_IN_DOCUMENT.format(picture))
+        prefix = prefix or f"i{secrets.token_hex(4)}"
+        return _SCROLLED.format(_IDS.sub(rf"\g<0>{prefix}", self.svg))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""
@@ -179,10 +163,6 @@ class Figure:
             "image/svg+xml": self.svg,
             "text/plain": self.alt,
         }
-
-
-def _with_ids(svg: str, mine: str) -> str:
-    return _IDS.sub(lambda match: match[0] + mine, svg)
 
 
 Drawn = TypeVar("Drawn")
@@ -263,6 +243,8 @@ def paint(
 ) -> Figure:
     """Draw a picture of ``WIDTH`` by ``height`` pixels, and what stands around it.
 
+    What is written in it is printable: here, in ``note`` and in ``rows.name``.
+
     Args:
         title: What the picture is about, at its top.
         lines: Of the caption: what the marks mean, at the bottom.
@@ -270,6 +252,7 @@ def paint(
         alt: What the picture shows, in words.
         draw: Fills the drawing; one pixel is one point.
     """
+    alt = " ".join(printable(alt).split())
     salt = hashlib.sha256(alt.encode()).hexdigest()
     settings: Any = _SETTINGS | {"svg.hashsalt": salt}
     raw = io.StringIO()
@@ -282,7 +265,7 @@ def paint(
         draw(drawing)
         for number, line in enumerate(reversed(lines)):
             bottom = (8 + number * _CAPTION_LINE) / height
-            drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
+            drawing.text(12 / WIDTH, bottom, printable(line), fontsize=SMALL)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         drawing.savefig(raw, format="svg", metadata=nothing, transparent=True)
     return Figure(fitted(raw.getvalue(), alt), alt)
@@ -292,7 +275,7 @@ def message(title: str, words: str) -> Figure:
     """A picture for where there is nothing to draw: it says why."""
 
     def draw(drawing: Drawing) -> None:
-        drawing.text(12 / WIDTH, 0.25, words, fontsize=TEXT)
+        drawing.text(12 / WIDTH, 0.25, plain(words, 110), fontsize=TEXT)
 
     return paint(title, [], 70, f"{title}. {words}", draw)
 
@@ -315,17 +298,18 @@ def place(
 
 def _head(drawing: Drawing, text: str) -> None:
     high = 72 * drawing.get_size_inches()[1]
+    longest = int((WIDTH - 24) / (_HEADING * _STAMP_CHARACTER))
     _, colon, subject = text.partition(": ")
-    if colon and len(text) * _HEADING * _STAMP_CHARACTER > WIDTH - 24:
+    if colon and len(text) > longest:
         # Whatever it is about stands above the picture as well.
         text = f"{subject[:1].upper()}{subject[1:]}"
     at = 12 / WIDTH, 1 - 20 / high
-    drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
+    drawing.text(*at, plain(text, longest), fontsize=_HEADING, fontweight="bold")
 
 
 def origin(finding: Finding) -> str:
     """The machine and the day of a finding, for a caption."""
-    return f"{plain(finding.machine.summary, 160)}, {plain(finding.recorded[:10])}"
+    return f"{finding.machine.summary}, {finding.recorded[:10]}"
 
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
@@ -363,7 +347,7 @@ def note(
     vertical = "data" if in_row else "axes fraction"
     usual: dict[str, Any] = {"va": "center", "fontsize": SMALL}
     axes.annotate(
-        text,
+        printable(text),
         at,
         xycoords=("axes fraction", vertical),
         xytext=shift,
@@ -395,7 +379,7 @@ _LINE, _PAD = 18, 8
 
 def stamped(figure: Figure, words: str) -> Figure:
     """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
-    root = ElementTree.fromstring(figure.svg)
+    root, words = ElementTree.fromstring(figure.svg), plain(words, 600)
     left, top, wide, height = map(float, root.get("viewBox", "").split())
     longest = int((wide - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
     lines = textwrap.wrap(words, longest)

@@ -24,7 +24,7 @@ from perfkit.engine.trial import Trial
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line, printable
 
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.8
@@ -198,7 +198,7 @@ def key(
 def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:
     """Words to the right of a point."""
     axes.annotate(
-        words,
+        printable(words),
         (x, y),
         xytext=(9, 0),
         textcoords="offset points",
@@ -223,7 +223,7 @@ def has_losses(finding: Finding) -> bool:
 
 def learning_time(finding: Finding) -> Figure:
     """Draw the loss of each variant against the seconds that it has trained."""
-    title = f"{plain(finding.experiment, 40)}: the loss against seconds"
+    title = f"{finding.experiment}: the loss against seconds"
     trials = _curves(finding)
     if not trials:
         return canvas.message(title, "No loss is known.")
@@ -251,10 +251,9 @@ def learning_time(finding: Finding) -> Figure:
             axes.plot(*zip(*mean, strict=True), dashes, color=colour, lw=2)
         key(axes, names, looks, (1.02, 1.1))
 
-    looks, names = _LOOKS * len(means), [plain(name, 24) for name in means]
+    looks, names = _LOOKS * len(means), [one_line(name, 24) for name in means]
     words = [
-        f"{plain(name, 60)}: {units.significant(mean[-1][1])} after "
-        f"{units.seconds(mean[-1][0])}"
+        f"{name}: {units.significant(mean[-1][1])} after {units.seconds(mean[-1][0])}"
         for name, mean in means.items()
     ]
     caption = ("thick: the mean over trials", "thin: a trial")

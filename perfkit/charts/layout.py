@@ -14,7 +14,7 @@ from typing import Any, Literal
 from perfkit import units
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import Guess, Standing
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 
 Mark = Literal["fastest", "tied", "baseline", "limit", ""]
 
@@ -190,7 +190,7 @@ def _row(
     remarks = ", ".join(mark for mark, holds in marks.items() if mark and holds)
     mark: Mark = "limit" if standing.is_limit else standing.place
     row = Row(name=standing.variant, mark="baseline" if standing.is_baseline else mark)
-    name, timing = plain(standing.variant, 60), standing.timing
+    name, timing = standing.variant, standing.timing
     if timing is not None:
         by = timing.rate if as_share else 1.0
         is_known = units.is_known(timing.low, timing.high)
@@ -205,7 +205,7 @@ def _row(
             if is_known
             else units.UNKNOWN,
             ratio=_ratio(standing) if is_known else "",
-            remarks=plain(remarks, _MORE),
+            remarks=one_line(remarks, _MORE),
             sentence=", ".join(filter(None, facts)),
         )
     if so_far:
@@ -218,7 +218,7 @@ def _row(
         )
     return replace(
         row,
-        problem=plain(remarks, _PROBLEM),
+        problem=one_line(remarks, _PROBLEM),
         sentence=f"{name} {remarks or 'is to come'}",
     )
 
@@ -239,7 +239,7 @@ def _ratio(standing: Standing) -> str:
 def _as_fast(standing: Standing) -> str:
     if standing.ratio is None:
         return ""
-    ratio, group = standing.ratio, plain(standing.group, 60)
+    ratio, group = standing.ratio, standing.group
     if not ratio.ends:
         return f"how that compares with {group} is not known yet"
     as_fast = f"{units.times(ratio.ratio)} times as fast as {group}"

@@ -21,7 +21,7 @@ from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.findings.standing import guess, standings
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 _WAITS_WORDS = {"input": "waiting for input"}
@@ -29,7 +29,7 @@ _WAITS_WORDS = {"input": "waiting for input"}
 
 def waits(finding: Finding) -> Figure:
     """Draw for each variant the shares of its time that it reported, part by part."""
-    title = f"{plain(finding.experiment, 40)}: where the time of a step goes"
+    title = f"{finding.experiment}: where the time of a step goes"
     pairs = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
     shares = {name: by_part for name, by_part in pairs if by_part}
     if not shares:
@@ -73,18 +73,18 @@ def _shares(finding: Finding, variant: str) -> dict[str, float]:
 
 def _waits_beside(by_part: dict[str, float], parts: list[str]) -> tuple[str, str]:
     words = [f"{_part(part)} {units.percent(by_part.get(part, 0.0))}" for part in parts]
-    return words[0], plain(", ".join(words[1:]), 30)
+    return words[0], one_line(", ".join(words[1:]), 30)
 
 
 def _part(part: str) -> str:
-    return _WAITS_WORDS.get(part, plain(part, 24))
+    return _WAITS_WORDS.get(part, one_line(part, 24))
 
 
 def _waits_in_words(variant: str, by_part: dict[str, float]) -> str:
     parts = ", ".join(
         f"{_part(p)} {units.percent(share)}" for p, share in by_part.items()
     )
-    return f"{plain(variant, 60)}: {parts}"
+    return f"{variant}: {parts}"
 
 
 _MOST = 20
@@ -99,14 +99,14 @@ def has_split(diagnosis: Diagnosis) -> bool:
 
 def split(diagnosis: Diagnosis) -> Figure:
     """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
-    title = f"{plain(diagnosis.training, 60)}: where the time of a step goes"
+    title = f"{diagnosis.training}: where the time of a step goes"
     if diagnosis.step is None or not has_split(diagnosis):
         return canvas.message(title, "The step was not taken apart.")
     parts = list(diagnosis.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
     step_s = diagnosis.step.median_s
     labels = [(name, (_split_in_words(p, step_s), grade_of(p))) for name, p in parts]
-    words = "; ".join(f"{plain(name, 60)} {', '.join(texts)}" for name, texts in labels)
+    words = "; ".join(f"{name} {', '.join(texts)}" for name, texts in labels)
     return rows.picture(
         title,
         labels,
@@ -160,7 +160,7 @@ class _Bar:
 
 def waterfall(diagnosis: Diagnosis) -> Figure:
     """Draw the step as given, what each claimed change takes off it, and the limits."""
-    title = f"{plain(diagnosis.training, 60)}: what each change takes off a step"
+    title = f"{diagnosis.training}: what each change takes off a step"
     step = diagnosis.step
     if step is None:
         return canvas.message(title, "The training as given could not be measured.")
@@ -250,7 +250,7 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
 
 def _waterfall_in_words(bar: _Bar, step: float) -> str:
     after, gain = _beside(bar, step)
-    name = plain(bar.name, 80)
+    name = bar.name
     return f"{name} {after}" + (f", {gain}" if gain else "")
 
 
@@ -264,12 +264,12 @@ def plan(finding: Finding) -> Figure:
         return _draw_stages("What TensorFlow runs", None)
     # Where none has stages, one may say why.
     name, note = next((pair for pair in plans if stages(pair[1])), plans[0])
-    return _draw_stages(f"{plain(name, 60)}: what TensorFlow runs", note)
+    return _draw_stages(f"{name}: what TensorFlow runs", note)
 
 
 def anatomy(diagnosis: Diagnosis) -> Figure:
     """Draw the stages of a training's own pipeline, as it was given."""
-    title = f"{plain(diagnosis.training, 60)}: what TensorFlow runs for its data"
+    title = f"{diagnosis.training}: what TensorFlow runs for its data"
     return _draw_stages(title, diagnosis.anatomy)
 
 
@@ -282,7 +282,7 @@ def _draw_stages(title: str, note: Any) -> Figure:
     pipeline = stages(note)
     if not pipeline:
         missing = note.get("missing") if isinstance(note, dict) else None
-        words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
+        words = str(missing or "No variant left a plan of its pipeline.")
         return canvas.message(title, words)
 
     def draw(axes: Axes) -> None:
@@ -339,7 +339,7 @@ def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
 
 def _stages_in_words(stage: Stage) -> str:
     tuning = "chosen by AUTOTUNE" if stage.tuned else ""
-    words = [plain(stage.name, 60), units.percent(_stages_share(stage))]
+    words = [stage.name, units.percent(_stages_share(stage))]
     return ", ".join(filter(None, [*words, _stages_settings(stage), tuning]))
 
 
@@ -360,7 +360,7 @@ def has_steps(profile: Profile) -> bool:
 
 def profiled_steps(profile: Profile) -> Figure:
     """Draw each step with the parts that xprof finds in it."""
-    title = f"{plain(profile.training, 60)}: where the time of each step goes"
+    title = f"{profile.training}: where the time of each step goes"
     if not has_steps(profile):
         return canvas.message(title, "The trace holds no whole step.")
     steps = profile.steps[:_MOST]
@@ -397,8 +397,8 @@ def _slower(profile: Profile) -> str:
 
 def _step_in_words(step: ProfiledStep) -> str:
     parts = ", ".join(
-        f"{_WAITS_WORDS.get(name, plain(name, 40))} {units.seconds(spent)}"
+        f"{_WAITS_WORDS.get(name, name)} {units.seconds(spent)}"
         for name, spent in step.parts.items()
         if spent > 0
     )
-    return f"{plain(step.name, 40)} {units.seconds(step.seconds)}: {parts}"
+    return f"{step.name} {units.seconds(step.seconds)}: {parts}"

@@ -26,7 +26,7 @@ from perfkit.engine.statistics import Comparison
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 
 # Of the strip below: how high it is, how far from the axis, how fine.
 _MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60
@@ -42,7 +42,7 @@ _DOTS = {
 def rates(finding: Finding) -> Figure:
     """Draw the rate of every variant on one axis, each with its 95 % interval."""
     stood = standings(finding)
-    title = f"{plain(finding.experiment, 40)}: how fast each variant is"
+    title = f"{finding.experiment}: how fast each variant is"
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
@@ -180,7 +180,7 @@ def _rates_in_words(finding: Finding, laid: Layout, rivals: str) -> str:
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]
-    title = f"{plain(finding.experiment, 40)}: what each change brings"
+    title = f"{finding.experiment}: what each change brings"
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
@@ -190,17 +190,21 @@ def ratios(finding: Finding) -> Figure:
     )
     expected = near(guess(finding).ratio, *reach)
 
+    names = {rows.name(comparison.baseline) for comparison in compared}
+    against = "its baseline" if several else names.pop()
+
     def draw(axes: Axes) -> None:
         ends = (*reach, expected or 1.0)
-        _ratios_set_scale(axes, compared, min(ends), max(ends))
+        label = f"rate, as a multiple of {against}"
+        draw_ratio_axis(axes, min(ends), max(ends), label)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
-        axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
         if expected:
             axes.axvline(expected, color=BLUE, lw=2, ls=":")
         for row, comparison in enumerate(compared):
-            _ratios_draw_row(axes, row, comparison)
+            interval = comparison.low, comparison.high
+            draw_ratio(axes, row, comparison.verdict, comparison.ratio, interval)
 
     labels = [
         (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
@@ -215,9 +219,8 @@ def ratios(finding: Finding) -> Figure:
     )
 
 
-def _ratios_set_scale(
-    axes: Axes, compared: list[Comparison], low: float, high: float
-) -> None:
+def draw_ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    """Let ratios stand on a logarithmic axis; a dashed line marks 1."""
     axes.set_xscale("log")
     low, high = low / 1.04, high * 1.04
     axes.set_xlim(low, high)
@@ -229,16 +232,20 @@ def _ratios_set_scale(
     curves.put(
         axes, sorted(numbers), lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}"
     )
-    names = {plain(comparison.baseline, 40) for comparison in compared}
-    against = names.pop() if len(names) == 1 else "its baseline"
-    axes.set_xlabel(f"rate, as a multiple of {against} (logarithmic)")
+    axes.set_xlabel(f"{label} (logarithmic)")
+    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
 
 
-def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
-    mark, filled, colour = canvas.MARKS[comparison.verdict]
-    _draw_bar(axes, row, (comparison.low, comparison.high), colour)
+def draw_ratio(
+    axes: Axes, row: int, verdict: str, ratio: float, ends: tuple[float, float]
+) -> None:
+    """A ratio with its interval, marked by its verdict; what is far off at the edge."""
+    mark, filled, colour = canvas.MARKS[verdict]
+    _draw_bar(axes, row, ends, colour)
+    low, high = axes.get_xlim()
     look: Any = {"color": colour, "mfc": colour if filled else "none"}
-    axes.plot(comparison.ratio, row, mark, ms=9, mew=1.8, clip_on=False, **look)
+    at = min(max(ratio, low), high)
+    axes.plot(at, row, mark, ms=9, mew=1.8, clip_on=False, **look)
 
 
 def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
@@ -247,7 +254,7 @@ def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
         words.append(f"against {comparison.baseline}")
     if guess(finding).variant == comparison.variant:
         words.append("your guess")
-    return plain(", ".join(words), 38)
+    return one_line(", ".join(words), 38)
 
 
 def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
@@ -263,6 +270,6 @@ def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
 
 def _ratios_in_words(comparison: Comparison) -> str:
     return (
-        f"{plain(comparison.variant, 60)} against {plain(comparison.baseline, 60)}: "
+        f"{comparison.variant} against {comparison.baseline}: "
         f"{comparison.interval}, {comparison.judgement}"
     )

@@ -21,7 +21,6 @@ from perfkit.engine.statistics import Timing
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
-from perfkit.findings.text import plain
 
 _LEFT, _RIGHT = 64, 250
 _HEIGHT, _LABEL = 300, 19
@@ -32,7 +31,7 @@ _DASHES = ("-", "--", ":")
 
 @dataclass(frozen=True)
 class Point:
-    """A variant in the plane of the roofline.
+    """A variant in the plane of a roofline.
 
     Attributes:
         name: The variant.
@@ -50,16 +49,18 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Roofs:
-    """What the machine can do.
+class Roofline:
+    """What the machine can do, and what variants do below it.
 
     Attributes:
         flat: Arithmetic per second, by the variant that showed it.
         memory: Bytes per second.
+        points: The variants, the fastest first.
     """
 
     flat: dict[str, float]
     memory: float
+    points: list[Point]
 
     def above(self, point: Point) -> float:
         """The most that there can be at a point's intensity, in main memory."""
@@ -68,31 +69,29 @@ class Roofs:
 
 def roofline(finding: Finding) -> Figure:
     """Draw each variant's arithmetic per second under the roofs of the machine."""
-    title = f"{plain(finding.experiment, 40)}: how near to the machine's limits"
-    points, roofs = _points(finding), _roofs(finding)
-    if not points or roofs is None:
+    title = f"{finding.experiment}: how near to the machine's limits"
+    plane = _read(finding)
+    if plane is None:
         return canvas.message(title, "No variant tells its arithmetic and its bytes.")
-    lines = canvas.caption_lines([*_caption(roofs), *guess(finding).caption])
-    inner = max(_HEIGHT, _LABEL * (len(points) + len(roofs.flat)))
+    lines = canvas.caption_lines([*_caption(plane), *guess(finding).caption])
+    inner = max(_HEIGHT, _LABEL * (len(plane.points) + len(plane.flat)))
     height = canvas.TOP + inner + 44 + 16 * len(lines) + 8
 
     def draw(drawing: Drawing) -> None:
         width = WIDTH - _LEFT - _RIGHT
         axes = canvas.place(drawing, _LEFT, canvas.TOP, width, inner)
-        _set_scales(axes, points, roofs)
-        _draw_roofs(axes, roofs)
-        for point in points:
+        _set_scales(axes, plane)
+        _draw_roofs(axes, plane)
+        for point in plane.points:
             _draw_point(axes, point, finding)
-        _name_all(axes, points, roofs, _LABEL / inner)
+        _name_all(axes, plane, _LABEL / inner)
 
-    return canvas.paint(
-        title, lines, height, f"{title}. {_in_words(points, roofs)}", draw
-    )
+    return canvas.paint(title, lines, height, f"{title}. {_in_words(plane)}", draw)
 
 
 def has_roofline(finding: Finding) -> bool:
     """Whether a finding holds both roofs and something to put under them."""
-    return bool(_points(finding)) and _roofs(finding) is not None
+    return _read(finding) is not None
 
 
 @dataclass(frozen=True)
@@ -112,26 +111,27 @@ class _Note:
     memory: str
 
 
-def _note(finding: Finding) -> _Note:
-    """The note with the work that can be drawn; an empty one where it is none."""
-    note = note_as(_Note, finding.notes.get("roofline")) or _Note({}, [], "")
-    for name, work in list(note.work.items()):
-        if not _is_sound(work.flops, work.bytes):
-            del note.work[name]
-    return note
-
-
-def _points(finding: Finding) -> list[Point]:
-    """What can be drawn, the fastest first."""
-    note = _note(finding)
-    roofs = [*note.arithmetic, note.memory]
+def _read(finding: Finding) -> Roofline | None:
+    """What can be drawn; None where a roof is missing, or all that is under them."""
+    note = note_as(_Note, finding.notes.get("roofline"))
+    if note is None:
+        return None
+    work = {n: w for n, w in note.work.items() if _is_sound(w.flops, w.bytes)}
+    timed = {t.variant: t for t in finding.timings if t.variant in work}
+    speeds = {name: timing.rate * work[name].flops for name, timing in timed.items()}
+    flat = {name: speeds[name] for name in note.arithmetic if name in speeds}
+    wide = 0.0
+    if note.memory in timed:
+        wide = timed[note.memory].rate * work[note.memory].bytes
     points = [
-        _point(timing, note.work[timing.variant])
-        for timing in finding.timings
-        if timing.variant in note.work and timing.variant not in roofs
+        _point(timing, work[name])
+        for name, timing in timed.items()
+        if name not in (*note.arithmetic, note.memory)
     ]
-    sound = [point for point in points if _is_sound(point.intensity, point.speed)]
-    return sorted(sound, key=lambda point: -point.speed)
+    points = [point for point in points if _is_sound(point.intensity, point.speed)]
+    if not points or not flat or not _is_sound(wide, *flat.values()):
+        return None
+    return Roofline(flat, wide, sorted(points, key=lambda point: -point.speed))
 
 
 def _point(timing: Timing, work: _Work) -> Point:
@@ -142,28 +142,15 @@ def _point(timing: Timing, work: _Work) -> Point:
     return Point(timing.variant, work.flops / work.bytes, low, speed, high)
 
 
-def _roofs(finding: Finding) -> Roofs | None:
-    note = _note(finding)
-    rates = {timing.variant: timing.rate for timing in finding.timings}
-    peaks = [name for name in note.arithmetic if name in rates and name in note.work]
-    flat = {name: rates[name] * note.work[name].flops for name in peaks}
-    wide = 0.0
-    if note.memory in rates and note.memory in note.work:
-        wide = rates[note.memory] * note.work[note.memory].bytes
-    if not flat or not _is_sound(wide, *flat.values()):
-        return None
-    return Roofs(flat, wide)
-
-
 def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
 
 
-def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
-    ridges = [flat / roofs.memory for flat in roofs.flat.values()]
-    x = [*(point.intensity for point in points), *ridges]
-    y = [end for point in points for end in (point.low, point.high)]
-    y += roofs.flat.values()
+def _set_scales(axes: Axes, plane: Roofline) -> None:
+    ridges = [flat / plane.memory for flat in plane.flat.values()]
+    x = [*(point.intensity for point in plane.points), *ridges]
+    y = [end for point in plane.points for end in (point.low, point.high)]
+    y += plane.flat.values()
     left, right, bottom, top = min(x) / 4, max(x) * 4, min(y) / 1.5, max(y) * 1.5
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -178,11 +165,11 @@ def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
     axes.set_ylabel("GFLOP/s (logarithmic)")
 
 
-def _draw_roofs(axes: Axes, roofs: Roofs) -> None:
+def _draw_roofs(axes: Axes, plane: Roofline) -> None:
     left, right = axes.get_xlim()
-    for flat, dashes in zip(roofs.flat.values(), _DASHES, strict=False):
-        ridge = min(max(flat / roofs.memory, left), right)
-        x, y = [left, ridge, right], [roofs.memory * left, flat, flat]
+    for flat, dashes in zip(plane.flat.values(), _DASHES, strict=False):
+        ridge = min(max(flat / plane.memory, left), right)
+        x, y = [left, ridge, right], [plane.memory * left, flat, flat]
         axes.plot(x, y, color=INK, lw=1.6, ls=dashes, alpha=0.8)
 
 
@@ -194,14 +181,14 @@ def _draw_point(axes: Axes, point: Point, finding: Finding) -> None:
     axes.plot(point.intensity, point.speed, mark, color=colour, ms=8, clip_on=False)
 
 
-def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> None:
+def _name_all(axes: Axes, plane: Roofline, apart: float) -> None:
     """Names beside the axes, as high as what they name or a little off.
 
     They stand ``apart`` at least, in fractions of the axes' height.
     """
     right = axes.get_xlim()[1]
-    labels = [(name, right, flat) for name, flat in roofs.flat.items()]
-    labels += [(point.name, point.intensity, point.speed) for point in points]
+    labels = [(name, right, flat) for name, flat in plane.flat.items()]
+    labels += [(point.name, point.intensity, point.speed) for point in plane.points]
     labels.sort(key=lambda entry: entry[2])
     inside = axes.transScale + axes.transLimits
     places = [tuple(inside.transform((x, y))) for _, x, y in labels]
@@ -228,28 +215,28 @@ def spread(levels: list[float], apart: float) -> list[float]:
     return spread
 
 
-def _caption(roofs: Roofs) -> Iterator[str]:
+def _caption(plane: Roofline) -> Iterator[str]:
     yield "number: GFLOP/s"
     yield "level line: a large matrix product"
-    if len(roofs.flat) > 1:
+    if len(plane.flat) > 1:
         yield "dashed: on shorter numbers"
-    yield f"slanted line: main memory, {units.size(roofs.memory)}/s"
+    yield f"slanted line: main memory, {units.size(plane.memory)}/s"
     yield "what stays in the caches may lie above it"
     yield "counted are direct sums: Winograd and FFT need fewer operations"
     yield "bar: 95 % interval"
     yield "■ baseline"
 
 
-def _in_words(points: list[Point], roofs: Roofs) -> str:
+def _in_words(plane: Roofline) -> str:
     sentences = [
-        f"{plain(name, 60)} {units.significant(flat / 1e9)} GFLOP/s"
-        for name, flat in roofs.flat.items()
+        f"{name} {units.significant(flat / 1e9)} GFLOP/s"
+        for name, flat in plane.flat.items()
     ]
-    sentences.append(f"Memory {units.size(roofs.memory)}/s")
-    for point in points:
-        share = units.percent(point.speed / roofs.above(point))
+    sentences.append(f"Memory {units.size(plane.memory)}/s")
+    for point in plane.points:
+        share = units.percent(point.speed / plane.above(point))
         sentences.append(
-            f"{plain(point.name, 60)} {units.significant(point.speed / 1e9)} GFLOP/s "
+            f"{point.name} {units.significant(point.speed / 1e9)} GFLOP/s "
             f"at {units.significant(point.intensity)} per byte, {share} of what the "
             "roofs allow"
         )

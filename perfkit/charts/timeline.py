@@ -19,7 +19,6 @@ from perfkit.engine.trial import Trial
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings, unit_of
-from perfkit.findings.text import plain
 
 HEIGHT, GAP = 74, 16
 _LOOKS = {
@@ -137,7 +136,7 @@ Step = tuple[float, float, float]
 
 def timeline(finding: Finding) -> Figure:
     """Draw each variant's rate in a lane of its own, and the machine's load below."""
-    title = f"{plain(finding.experiment, 40)}: what happened when"
+    title = f"{finding.experiment}: what happened when"
     lanes = _lanes(finding)
     if not lanes:
         return canvas.message(title, "No variant has been tried.")
@@ -269,5 +268,5 @@ def _in_words(finding: Finding, lanes: list[str]) -> str:
     sentences = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
     for variant in lanes:
         count = sum(trial.variant == variant for trial in finding.trials)
-        sentences.append(f"{plain(variant, 60)}: {units.count(count, 'trial')}")
+        sentences.append(f"{variant}: {units.count(count, 'trial')}")
     return ". ".join([*sentences, *load.in_words(finding)]) + "."

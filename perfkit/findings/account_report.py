@@ -17,7 +17,7 @@ from perfkit.findings.account import (
     Tip,
 )
 from perfkit.findings.report import Fold, Listing, Report, Row, Table, Verdict
-from perfkit.findings.text import minute, paragraphs, plain
+from perfkit.findings.text import minute, one_line, paragraphs
 
 _TIPS, _LINES = "What people do about these lines", "Every line, in numbers"
 # Lines below this share of what repeats are folded.
@@ -114,15 +114,13 @@ def report(account: Account) -> Report:
     """Lay an account out."""
     return Report(
         verdict=account.verdict,
-        question=f"Where do the seconds of {plain(account.training, 80)} go?",
+        question=f"Where do the seconds of {account.training} go?",
         stamp=account.stamp,
         listing=listing(account),
         besides=tuple(_besides(account)),
         folds=folds(account),
-        repeat=f"Repeat it: `perfkit lines {plain(account.training, 200)}`.",
-        foot=(
-            f"Seen on {plain(account.machine.summary)}, {minute(account.recorded)}.",
-        ),
+        repeat=f"Repeat it: `perfkit lines {account.training}`.",
+        foot=(f"Seen on {account.machine.summary}, {minute(account.recorded)}.",),
         path=account.path,
     )
 
@@ -189,11 +187,11 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         if call.count > 1:
             spent = line.total_s if call is line.calls[0] else call.seconds
             average = units.seconds(spent / call.count)
-            yield f"{call.count:,} calls of {plain(call.name, 40)}, {average} each"
+            yield f"{call.count:,} calls of {call.name}, {average} each"
     for trace in line.traces[:1]:
         average = units.seconds(trace.seconds / trace.count)
         name = _traced(line, trace.name)
-        cause = f" ({plain(trace.because[0], 120)})" if trace.because else ""
+        cause = f" ({one_line(trace.because[0], 120)})" if trace.because else ""
         yield f"{name} traced {units.count(trace.count, 'time')}, {average} each{cause}"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
@@ -207,7 +205,7 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
     if line.is_part("optimizer") and line.elements >= 100_000:
         yield f"updates up to {line.elements:,} weights in each step"
     elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
-        yield plain(line.parts[0], 60)
+        yield line.parts[0]
     elif line.kind == INPUT and COPYING in line.parts[:1]:
         yield f"mostly {COPYING}"
     if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
@@ -218,7 +216,7 @@ def _traced(line: Line, name: str) -> str:
     """A function that was traced, as its reader knows it: Keras's own have no name."""
     call = line.find_call("fit", "predict", "evaluate", "train_on_batch")
     if call is None:
-        return f"`{plain(name, 60)}`"
+        return f"`{name}`"
     part = "the input" if name.startswith("Dataset_") else "the step"
     return f"{part} of `{call.name}`"
 
@@ -269,7 +267,7 @@ def _table(account: Account) -> Table:
         kinds = (units.seconds(line.seconds.get(k, 0.0)) for k in KINDS)
         share = units.percent(account.share(line.total_s))
         beside = units.seconds(line.beside_s)
-        rows.append((plain(line.where, 80), share, *kinds, beside))
+        rows.append((line.where, share, *kinds, beside))
     elsewhere = units.percent(account.share(account.elsewhere_s))
     rows.append(("elsewhere", elsewhere, *[""] * (len(KINDS) + 1)))
     headings = ("line", "share", *KINDS, "delayed no step")
@@ -286,6 +284,6 @@ def _stages(account: Account) -> Table:
     for (kind, line), (elements_in, out) in list(sums.items())[:_MOST_STAGES]:
         where = account.lines[line].where if line >= 0 else "a library"
         elements = f"{elements_in:,}" if elements_in else ""
-        rows.append((plain(kind, 40), plain(where, 80), elements, f"{out:,}"))
+        rows.append((kind, where, elements, f"{out:,}"))
     headings = ("stage", "line", "elements in", "out")
     return Table("Elements in the traced seconds", headings, tuple(rows))

@@ -7,7 +7,7 @@ from perfkit import units
 from perfkit.engine.measurement import CONTROL
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
-from perfkit.findings.text import as_budget, plain
+from perfkit.findings.text import as_budget
 from perfkit.machine.record import throttle_reasons
 
 # Whose each reading is, in the order in which they are stacked.
@@ -75,7 +75,7 @@ def _gpus(finding: Finding) -> Iterator[str]:
         shares = {n: statistics.fmean(busy) for n, busy in by_variant.items() if busy}
         busiest = max(shares, key=shares.__getitem__, default="")
         if phrases := [
-            f'{units.percent(shares[name])} of the time in "{plain(name, 40)}"'
+            f'{units.percent(shares[name])} of the time in "{name}"'
             for name in dict.fromkeys((finding.baseline, busiest))
             if name in shares
         ]:
@@ -95,7 +95,7 @@ def quieter(finding: Finding, training: str = "") -> str:
     if other_cores < _LITTLE * cores(finding):
         return f"R{again[1:]}"
     processes = finding.machine.load.top[:2] if finding.machine.load else ()
-    names = ", ".join(f"`{plain(process.program, 40)}`" for process in processes)
+    names = ", ".join(f"`{process.program}`" for process in processes)
     hint = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
     return (
         f"Other programs kept {units.significant(other_cores, 2)} of "

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
-from perfkit.findings import shown
+from perfkit.findings import reading, shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.tables import frame
-from perfkit.findings.text import minute, plain
+from perfkit.findings.text import minute, one_line
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -241,6 +241,30 @@ class Profile(shown.Replayable):
         return _frame(Held, self.held)
 
 
+_MOST, _MOST_PARTS = 1000, 50
+_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
+
+
+@reading.faults.register
+def _faults(profile: Profile) -> Iterator[str]:
+    for field_name in _LISTS:
+        if len(getattr(profile, field_name)) > _MOST:
+            yield f"it has more than {_MOST} entries in {field_name}"
+    if not profile.traced_s or not profile.untraced_s:
+        yield "it has no times"
+    if min((*profile.traced_s, *profile.untraced_s), default=1.0) <= 0:
+        yield "a time is not above 0"
+    if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
+        yield f"a step has more than {_MOST_PARTS} parts"
+    seconds = [*(step.seconds for step in profile.steps)]
+    seconds += [spent for step in profile.steps for spent in step.parts.values()]
+    seconds += [row.self_s for row in profile.table]
+    seconds += [stage.self_s for stage in profile.stages]
+    seconds += [kernel.total_s for kernel in profile.launched]
+    if min(seconds, default=0.0) < 0:
+        yield "a time is below 0"
+
+
 def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
     return frame(
         [asdict(row) for row in rows], (field.name for field in fields(row_type))
@@ -293,7 +317,7 @@ def _report(profile: Profile) -> Report:
 
 def headline(profile: Profile) -> str:
     """How many steps there are, and how long one is."""
-    count, name = len(profile.traced_s), plain(profile.training, _NAME)
+    count, name = len(profile.traced_s), one_line(profile.training, _NAME)
     steps = "step" if count == 1 else "steps"
     if profile.at_a_time > 1:
         steps = f"executions of {profile.at_a_time} steps"
@@ -384,7 +408,7 @@ def _stages(profile: Profile) -> list[str]:
 def _kernels(profile: Profile) -> list[str]:
     kernels_s = sum(kernel.total_s for kernel in profile.launched)
     return [
-        f"{plain(kernel.name, _NAME)}: {units.seconds(kernel.total_s)}, "
+        f"{one_line(kernel.name, _NAME)}: {units.seconds(kernel.total_s)}, "
         f"{_share(kernel.total_s, kernels_s)}, {_times(kernel.count)}"
         + (", tensor cores" if kernel.tensor_cores else "")
         for kernel in profile.launched[:_SHOWN]
@@ -393,7 +417,7 @@ def _kernels(profile: Profile) -> list[str]:
 
 def _memory(profile: Profile) -> list[str]:
     return [
-        f"{plain(memory.allocator, _NAME)}: at most {units.size(memory.peak)} of "
+        f"{one_line(memory.allocator, _NAME)}: at most {units.size(memory.peak)} of "
         f"{units.size(memory.capacity)} in use"
         for memory in profile.held[:_SHOWN]
     ]
@@ -401,7 +425,7 @@ def _memory(profile: Profile) -> list[str]:
 
 def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
-    end = plain(name).removeprefix(_CALL)
+    end = name.removeprefix(_CALL)
     return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
 
 

@@ -1,12 +1,14 @@
 """Is this file a finding? Files come from other people's machines and are not trusted.
 
-A file is data: it is parsed as JSON, held against the types, and nothing in it is ever
-run. What is wrong with it is said in one sentence. Every kind of document that perfkit
-writes is read here: a record whose fields ``schema`` and ``kind`` are literals.
+A file is data: it is parsed as JSON, its texts are made printable, it is checked
+against the types, and nothing in it is ever run. What is wrong with it is said in one
+sentence. Every kind of document that perfkit writes is read here: a record whose fields
+``schema`` and ``kind`` are literals.
 """
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,14 +17,18 @@ from perfkit.errors import BadFileError
 from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.findings.text import cut, one_line, plain, printable
 from perfkit.machine.record import Machine
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
 LARGEST_BYTES = 64 * 10**6
+# A class has many of them; one takes 20 to 40 KB.
+_LARGEST_OF_KIND = {"passport": 10**6}
 _MOST_VALUES = 4 * 10**6
 _LONGEST_TEXT = 100_000
+# Of a text that is shown: no sentence and no function of anybody's is longer.
+_LONGEST_LINE, _MOST_TEXT_LINES = 2000, 400
 # Sums and squares of anything smaller stay finite.
 _LARGEST_NUMBER = 1e30
 # Lists in lists: those of a plan of stages are a dozen.
@@ -61,62 +67,42 @@ def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def parse(data: bytes, name: str) -> Finding:
-    """Read a finding from all bytes of a file.
+def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
+    """Read a document of one of these kinds from all bytes of a file.
 
-    Raises:
-        BadFileError: It is anything but a finding; the sentence says what.
-    """
-    return parse_as(Finding, data, name, faults)
-
-
-def parse_as(
-    record_type: type[Document],
-    data: bytes,
-    name: str,
-    faults: Callable[[Document], Iterator[str]] | None = None,
-) -> Document:
-    """Read a record of any kind that perfkit writes.
+    Its texts are printable then, and of limited length: nobody who shows them has to
+    look at them again.
 
     Args:
-        record_type: A dataclass with the fields ``schema`` and ``kind``.
         data: All bytes of the file.
         name: What errors call it.
-        faults: Says what cannot be, although each value is of the right type; None
-            where types are all that is checked.
+        *record_types: Dataclasses with the fields ``schema`` and ``kind``. What says
+            of itself nothing is refused as the first of them.
 
     Raises:
         BadFileError: It is anything else; the sentence says what.
     """
     import msgspec
 
-    noun = _default(record_type, "kind")
+    kinds = {_default(record_type, "kind"): record_type for record_type in record_types}
+    noun = next(iter(kinds))
     document = _document(data, name, noun)
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if isinstance(kind, str) and kind in kinds:
+        noun = kind
+        _refuse_large(data, name, noun)
+    record_type = kinds[noun]
     _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
         record = msgspec.convert(document, record_type)
     except msgspec.ValidationError as error:
-        raise BadFileError(
-            f"{name} is not a sound {noun}: {plain(str(error), 200)}."
-        ) from None
-    fault = next(faults(record), None) if faults else None
+        fault: str | None = str(error)
+    else:
+        fault = next(faults(record), None)
     if fault:
-        raise BadFileError(f"{name} is not a sound {noun}: {fault}.")
+        raise BadFileError(f"{name} is not a sound {noun}: {plain(fault, 200)}.")
     return record
-
-
-def kind_of(data: bytes, name: str) -> str:
-    """Which kind of document it says it is, such as ``"finding"``.
-
-    Raises:
-        BadFileError: It is no document of perfkit's.
-    """
-    document = _document(data, name, "finding")
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str):
-        raise BadFileError(f"{name} is not a finding: it does not say that it is one.")
-    return plain(kind, 40)
 
 
 def note_as(note_type: type[Document], note: object) -> Document | None:
@@ -175,18 +161,58 @@ def _default(record_type: type[Any], field: str) -> Any:
 def _document(data: bytes, name: str, noun: str) -> Any:
     import msgspec
 
+    _refuse_large(data, name, noun)
     if not data.strip():
         raise BadFileError(f"{name} is empty.")
-    if len(data) > LARGEST_BYTES or _values(data) > _MOST_VALUES:
-        raise BadFileError(f"{name} is too large to be a {noun}.")
     try:
         document = msgspec.json.decode(data)
     except (ValueError, RecursionError) as error:
         raise BadFileError(f"{name} is {_broken(str(error), data, noun)}.") from None
-    problem = next(_excesses(document), None)
-    if problem:
-        raise BadFileError(f"{name} is not a sound {noun}: it holds {problem}.")
-    return document
+    try:
+        return _cleaned(document)
+    except ValueError as excess:
+        raise BadFileError(
+            f"{name} is not a sound {noun}: it holds {excess}."
+        ) from None
+
+
+def _refuse_large(data: bytes, name: str, noun: str) -> None:
+    largest = _LARGEST_OF_KIND.get(noun, LARGEST_BYTES)
+    if len(data) > largest or _values(data) > _MOST_VALUES:
+        raise BadFileError(f"{name} is too large to be a {noun}.")
+
+
+def _cleaned(value: Any, depth: int = 0) -> Any:
+    """What a file holds, its texts and the names of its values printable.
+
+    Raises:
+        ValueError: A number or a text is beyond anything that a document holds.
+    """
+    if depth > _DEEPEST:
+        raise ValueError("lists that are nested too deeply")
+    if isinstance(value, str):
+        return _cleaned_text(value)
+    if isinstance(value, list):
+        return [_cleaned(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {
+            _cleaned_text(name): _cleaned(item, depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
+        raise ValueError("a number beyond measure")
+    return value
+
+
+def _cleaned_text(text: str) -> str:
+    if len(text) <= _LONGEST_LINE and text.isprintable():
+        return text
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"a text of {len(text):,} characters")
+    lines = printable(text).split("\n")
+    if len(lines) > _MOST_TEXT_LINES:
+        lines = [*lines[: _MOST_TEXT_LINES - 1], "…"]
+    return "\n".join(cut(line, _LONGEST_LINE) for line in lines)
 
 
 def _values(data: bytes) -> int:
@@ -210,29 +236,13 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[:1] in set("aeio") else f"a {noun}"
 
 
-def _excesses(document: Any) -> Iterator[str]:
-    """Numbers and texts beyond anything that a finding holds."""
-    pending = [(document, 0)]
-    while pending:
-        value, depth = pending.pop()
-        if depth > _DEEPEST:
-            yield "lists that are nested too deeply"
-        if isinstance(value, dict | list):
-            several = (*value, *value.values()) if isinstance(value, dict) else value
-            pending += ((inner, depth + 1) for inner in several)
-        elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
-            yield f"a text of {len(value):,} characters"
-        elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
-            yield "a number beyond measure"
-
-
 def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise BadFileError(f"{name} is not {_a(noun)}: it does not say that it is one.")
     if kind != noun:
         reads = ": perfkit show reads it" if kind in _KINDS else ""
-        actual = _a(plain(kind, 40))
+        actual = _a(one_line(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
@@ -249,8 +259,14 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
         )
 
 
-def faults(finding: Finding) -> Iterator[str]:
+@functools.singledispatch
+def faults(record: object) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
+    raise NotImplementedError(f"{type(record).__name__} is in no file")
+
+
+@faults.register
+def _finding_faults(finding: Finding) -> Iterator[str]:
     variants = {
         *(timing.variant for timing in finding.timings),
         *(trial.variant for trial in finding.trials),
@@ -303,17 +319,8 @@ def _negative(numbers: Iterable[float]) -> bool:
     return min(numbers, default=math.inf) < 0
 
 
-def parse_diagnosis(data: bytes, name: str) -> Diagnosis:
-    """Read a diagnosis from all bytes of a file.
-
-    Raises:
-        BadFileError: It is anything but a diagnosis; the sentence says what.
-    """
-    return parse_as(Diagnosis, data, name, diagnosis_faults)
-
-
-def diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
-    """What no run can have measured, although each value is of the right type."""
+@faults.register
+def _diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
     for field in _COUNTED:
         if len(getattr(diagnosis, field)) > _MOST:
             yield f"it has more than {_MOST} {field}"
@@ -322,7 +329,7 @@ def diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
         if not 0 < low <= value <= high:
             yield f"{name} lies outside its interval, or is not above 0"
     if diagnosis.account is not None:
-        yield from account_faults(diagnosis.account)
+        yield from faults(diagnosis.account)
     if any(len(cause.edits) > _MOST for cause in diagnosis.causes):
         yield f"it has more than {_MOST} places to change for one cause"
     for part in diagnosis.split.values():
@@ -333,8 +340,8 @@ def diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
             yield "a part of a step lies outside its interval"
 
 
-def account_faults(account: Account) -> Iterator[str]:
-    """What no account can hold, although each value is of the right type."""
+@faults.register
+def _account_faults(account: Account) -> Iterator[str]:
     lines, stages = len(account.lines), len(account.stages)
     around = sum(map(len, account.text.values()))
     if max(lines, stages, around // _AROUND, len(account.tips)) > _MOST_LINES:
@@ -377,7 +384,7 @@ def _intervals(diagnosis: Diagnosis) -> Iterator[tuple[str, float, float, float]
     if step := diagnosis.step:
         yield "the step", step.low, step.median_s, step.high
     gains = [
-        (f"the gain of {plain(c.change, 80)}", c.speedup) for c in diagnosis.causes
+        (f"the gain of {cause.change}", cause.speedup) for cause in diagnosis.causes
     ]
     if diagnosis.together:
         gains.append(("the gain of all together", diagnosis.together.speedup))

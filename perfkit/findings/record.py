@@ -81,12 +81,10 @@ class Finding(Replayable):
     # A finding is worked out once however many tables and charts ask about it.
     __hash__ = object.__hash__
 
-    def __post_init__(self) -> None:
-        """Let the verdict of a recording say what it is where it is shown alone."""
-        if self.replayed:
-            alone = replace(self.verdict)
-            object.__setattr__(alone, "_stamp", self.stamp)
-            object.__setattr__(self, "verdict", alone)
+    def as_recording(self) -> "Finding":
+        """A copy that says what it is, as its verdict does where it is shown alone."""
+        copy = replace(self, replayed=True)
+        return replace(copy, verdict=replace(self.verdict, stamp=copy.stamp))
 
     @property
     def ended_early(self) -> str:

@@ -2,16 +2,13 @@
 
 Whatever perfkit answers becomes one ``Report``: a finding, a diagnosis, a profile, an
 examination, two machines, a class. It is laid out twice: by ``write`` for a terminal or
-a log, by ``in_html`` for a notebook and for a page. What a report holds may come from a
-file: here, and nowhere before, it is made printable and escaped.
+a log, by ``in_html`` for a notebook and for a page.
 """
 
 import functools
 import io
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,16 +17,14 @@ from markupsafe import Markup
 from perfkit import units
 from perfkit.engine.statistics import Sure
 from perfkit.findings.edit import Edit
-from perfkit.findings.text import as_sentence, plain, plain_lines, with_code
+from perfkit.findings.text import as_sentence, one_line, printable, templates
 from perfkit.machine.environment import is_named
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2.environment import TemplateModule
     from rich.console import Console
     from rich.table import Table as RichTable
 
-# A sentence is never this long; what is comes from a broken or hostile file.
-_LONGEST = 2000
 _WIDTH = 120
 # What begins a line that is to be copied, and so stays in one piece.
 TO_TYPE = "  do: "
@@ -152,6 +147,7 @@ class Verdict:
         because: What else it rests on that no number says, a sentence each.
         next: What to do after that, or what to measure now.
         winner: The variant the headline names as fastest; "" where none is claimed.
+        stamp: Where and when a recording is from; "" for what was run here.
         folds: More of it, as sentences and tables that a reader may unfold.
     """
 
@@ -165,6 +161,7 @@ class Verdict:
     because: tuple[str, ...] = ()
     next: str = ""
     winner: str = ""
+    stamp: str = ""
     folds: tuple[Fold, ...] = ()
 
     @property
@@ -175,8 +172,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         fold = Fold("How sure is this?", self.because, (self.facts_table,))
-        stamp = getattr(self, "_stamp", "")
-        return in_html(Report(verdict=self, stamp=stamp, folds=(fold,)))
+        return in_html(Report(verdict=self, stamp=self.stamp, folds=(fold,)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +251,7 @@ def sayer(console: "Console") -> Say:
         for line in text.split("\n"):
             # What is to be copied stays in one piece.
             whole_line = unbroken or "`" in line or not console.is_terminal
-            console.print(Text(_line(line), style), soft_wrap=whole_line)
+            console.print(Text(printable(line), style), soft_wrap=whole_line)
 
     return say
 
@@ -293,8 +289,8 @@ def write(
         if omitted > 0 and not in_full:
             say(f"{omitted} more with --all.")
     for line, strong in _listed(report.listing, in_full=in_full):
-        # It is printable already, and its columns stand below each other.
-        console.print(Text(line, "bold" if strong else ""), soft_wrap=True)
+        # Its columns stand below each other.
+        console.print(Text(printable(line), "bold" if strong else ""), soft_wrap=True)
     if verdict.next:
         say(f"Next: {verdict.next}")
     for line in report.besides:
@@ -309,7 +305,7 @@ def write(
             console.print(_rich(table, None))
         for name, lines in fold.code:
             say(name)
-            for line in plain_lines(lines).splitlines():
+            for line in lines.splitlines():
                 say(f"    {line}", unbroken=True)
     for line in report.small:
         say(line, style="dim")
@@ -328,12 +324,6 @@ def in_text(report: Report, *, in_full: bool = False) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def _line(text: str) -> str:
-    # Code keeps its indentation, and that stands behind a sign.
-    words = text.lstrip(" +-")
-    return text[: len(text) - len(words)] + plain(words, _LONGEST)
-
-
 def _listed(listing: Listing | None, *, in_full: bool) -> Iterator[tuple[str, bool]]:
     """The lines that take most, in the order of the source; all with ``in_full``."""
     if listing is None:
@@ -345,15 +335,15 @@ def _listed(listing: Listing | None, *, in_full: bool) -> Iterator[tuple[str, bo
     for number, row in enumerate(listing.rows):
         if row.heading:
             if several:
-                yield plain(row.heading, 120), False
+                yield row.heading, False
         elif number in numbers and row.share is not None:
             first = max(range(len(row.kinds)), key=row.kinds.__getitem__, default=0)
             kind = listing.kinds[first] if row.kinds else ""
             share = units.percent(row.share)
-            code = plain(row.code.strip(), 90)
+            code = one_line(row.code, 90)
             yield f"{share:>6}  {kind:<9} {row.number:>5}  {code}", row.strong
             if row.remark:
-                yield f"{'':>25}{plain(row.remark, 200)}", False
+                yield f"{'':>25}{row.remark}", False
 
 
 def _rich(table: Table, limit: int | None) -> "RichTable":
@@ -363,9 +353,9 @@ def _rich(table: Table, limit: int | None) -> "RichTable":
 
     rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for text in table.headings:
-        rich_table.add_column(Text(plain(text)), overflow="fold")
+        rich_table.add_column(Text(printable(text)), overflow="fold")
     for number, row in enumerate(table.rows[:limit]):
-        cells = (Text(plain_lines(cell)) for cell in row)
+        cells = (Text(printable(cell)) for cell in row)
         rich_table.add_row(*cells, style="bold" if number == table.strong else "")
     return rich_table
 
@@ -417,38 +407,12 @@ def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
 
 
 def _laid_out(macro: str, **values: Any) -> str:
-    return str(getattr(_template().module, macro)(**values))
+    return str(getattr(_macros(), macro)(**values))
 
 
 @functools.cache
-def _template() -> "Template":
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {
-        "cell": _cell,
-        "code": _code,
-        "lines": plain_lines,
-        "percent": units.percent,
-        "plain": functools.partial(plain, longest=_LONGEST),
-    }
+def _macros() -> "TemplateModule":
+    """The macros of a report, with nothing between two tags."""
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string("".join(map(str.strip, text.splitlines())))
-
-
-def _code(text: str) -> Markup:
-    """Escape a text of some lines and set what stands between backticks as code."""
-    lines = plain_lines(text) if "\n" in text else plain(text, _LONGEST)
-    return Markup(with_code(escape(lines)))
-
-
-# A cell of numbers, and what no narrow column shall part in it: a number and its unit.
-_NUMBERS = re.compile(r"(?:at most )?[0-9]")
-_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[nµm]?s)(?![A-Za-z]))")
-
-
-def _cell(text: str) -> Markup:
-    html = _code(text)
-    if _NUMBERS.match(html):
-        html = Markup(_UNIT.sub("\N{NO-BREAK SPACE}", html))
-    return html
+    joined = "".join(map(str.strip, text.splitlines()))
+    return templates().from_string(joined).module

@@ -37,8 +37,8 @@ from perfkit.findings.text import (
     as_sentence,
     is_file,
     minute,
+    one_line,
     paragraphs,
-    plain,
     without_marks,
 )
 from perfkit.machine.record import Machine
@@ -139,8 +139,8 @@ def _with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdic
 def machine_in_words(machine: Machine) -> str:
     """A machine in a line, with what trained on it."""
     library = machine.versions.get("tensorflow", "")
-    trainer = f", TensorFlow {plain(library, 40)}" if library else ""
-    return f"{plain(machine.summary)}{trainer}"
+    trainer = f", TensorFlow {library}" if library else ""
+    return f"{machine.summary}{trainer}"
 
 
 def facts(finding: Finding) -> Fold:
@@ -375,11 +375,11 @@ def _repeat(finding: Finding, training: str = "") -> str:
         words = ["diagnose", training] if training else ["run", finding.experiment]
         flags = (_option(*pair) for pair in (parameters | settings).items())
         command = shlex.join(["perfkit", *words, *filter(None, flags)])
-    again = f"`{plain(command, 600)}`{hint}"
+    again = f"`{one_line(command, 600)}`{hint}"
     if OWN in finding.code and not typed:
         # No command has the reader's function.
         again = "run its cell again"
-    return f"Repeat it: {again} (perfkit {plain(finding.perfkit, 20)})."
+    return f"Repeat it: {again} (perfkit {finding.perfkit})."
 
 
 def _option(name: str, value: Any) -> str:
@@ -394,7 +394,7 @@ def _option(name: str, value: Any) -> str:
 def _failures(finding: Finding) -> Iterator[str]:
     """What was said when a trial did not complete; the same said once."""
     yield from dict.fromkeys(
-        f"{plain(t.variant, 80)}, round {t.round}, {t.outcome}: {plain(t.message)}"
+        f"{t.variant}, round {t.round}, {t.outcome}: {t.message}"
         for t in finding.trials
         if t.outcome != "completed" and t.message
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.findings.report import Report, in_html, in_text
-from perfkit.findings.text import minute, plain
+from perfkit.findings.text import minute
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ class Shown:
 class Saved(Shown):
     """What is kept in a file of its own, and knows where that lies."""
 
+    kind: str
+    recorded: str
+
     @property
     def path(self) -> Path | None:
         """Where it is saved; None while it is not."""
@@ -81,7 +84,6 @@ class Saved(Shown):
 class Replayable(Saved):
     """What was measured on a machine, here or in a recording that is shown instead."""
 
-    recorded: str
     machine: Machine
     replayed: bool
 
@@ -90,5 +92,5 @@ class Replayable(Saved):
         """Where and when a recording is from, in a sentence; "" for what was run."""
         if not self.replayed:
             return ""
-        when, where = minute(self.recorded), plain(self.machine.summary)
-        return f"Recorded on {when}, {where}; not run here."
+        where = self.machine.summary
+        return f"Recorded on {minute(self.recorded)}, {where}; not run here."

@@ -13,7 +13,7 @@ from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain, without_marks
+from perfkit.findings.text import one_line, without_marks
 
 NOTE = "microbenchmarks"
 # The parameter of a race that names its sides, and the rounds before which it claims
@@ -23,7 +23,7 @@ SIDES, LEAST_ROUNDS = "sides", 3
 LIMITS = "limits"
 # No part of a machine does as much in a second; a file may say anything.
 _LARGEST = 1e30
-_UNIT, _GROUP, _WORDS = 20, 30, 400
+_UNIT = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +84,11 @@ def _read(entry: dict[str, Any]) -> Microbenchmark:
     read = note_as(Microbenchmark, entry) or Microbenchmark(unit="units")
     limit = read.limit or 0.0
     return Microbenchmark(
-        unit=plain(read.unit, _UNIT) or "units",
-        group=plain(read.group, _GROUP),
-        what=plain(read.what, _WORDS),
+        unit=one_line(read.unit, _UNIT) or "units",
+        group=read.group,
+        what=read.what,
         limit=limit if 0 < limit < _LARGEST else None,
-        limit_from=plain(read.limit_from, _WORDS),
+        limit_from=read.limit_from,
     )
 
 
@@ -170,7 +170,7 @@ class Guess:
 
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
-    words = plain(finding.guess, 80)
+    words = one_line(finding.guess, 80)
     timed_names = [timing.variant for timing in finding.timings]
     variants = [*timed_names, *(trial.variant for trial in finding.trials)]
     names = {variant.casefold(): variant for variant in variants}
@@ -352,7 +352,7 @@ def _untimed(finding: Finding) -> Iterator[Standing]:
             yield Standing(variant=name, group="", problem=_how_it_ended(trial))
     for name, reason in finding.unavailable.items():
         if name not in timed_names and name not in last:
-            problem = f"was not run: {without_marks(plain(reason, _MESSAGE))}"
+            problem = f"was not run: {without_marks(one_line(reason, _MESSAGE))}"
             yield Standing(variant=name, group="", problem=problem)
     covered = {*timed_names, *last, *finding.unavailable}
     for name in finding.code:
@@ -427,7 +427,7 @@ def _is_tied(measured: Measurement, first: str, name: str) -> bool:
 
 def _how_it_ended(trial: Trial) -> str:
     words = _ENDED[trial.outcome]
-    message = without_marks(plain(trial.message, _MESSAGE))
+    message = without_marks(one_line(trial.message, _MESSAGE))
     if not message or trial.outcome in ("stopped", "completed"):
         return words
     return message if message.startswith(words) else f"{words}: {message}"

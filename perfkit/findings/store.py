@@ -1,4 +1,4 @@
-"""Findings as files: one JSON document each, whole or not there at all."""
+"""Documents as files: one of JSON each, whole or not there at all."""
 
 import contextlib
 import datetime
@@ -6,24 +6,21 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, PerfkitError, remedy
-from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
     LARGEST_BYTES,
     Document,
     encode,
-    kind_of,
     parse,
-    parse_as,
 )
 from perfkit.findings.record import Finding
+from perfkit.findings.shown import Saved
 from perfkit.findings.tables import frame
 from perfkit.findings.text import minute, plain
 
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER = "perfkit-findings"
 Recorded = Finding | Diagnosis
+RECORDED: tuple[type[Recorded], ...] = Finding, Diagnosis
 
 
 def finding_of(document: Recorded) -> Finding:
@@ -41,38 +39,36 @@ def finding_of(document: Recorded) -> Finding:
 
 
 def save(
-    finding: Recorded,
-    folder: str | Path | None = None,
-    path: Path | None = None,
+    document: Saved, folder: str | Path | None = None, path: str | Path | None = None
 ) -> Path:
-    """Write a finding to a file of its own; ``finding.path`` then says where.
+    """Write a document to a file of its own; ``document.path`` then says where.
 
     The file is there in full or, whatever happens, as it was before.
 
     Args:
-        finding: What to write.
+        document: A finding, a diagnosis, or what else perfkit can load.
         folder: Where to; None for ``perfkit-findings`` in the current directory.
-        path: The file of an earlier state of the same run, which this one takes the
-            place of. ``folder`` then does not count.
+        path: The file itself, such as that of an earlier state of the same run.
+            ``folder`` then does not count.
 
     Raises:
-        PerfkitError: The folder cannot be written to. The finding itself is untouched.
+        PerfkitError: It cannot be written there, or not be read back: later nobody
+            could fix that. The document itself is untouched.
     """
-    question = finding.experiment if isinstance(finding, Finding) else finding.kind
-    name = name_of(question, finding.recorded)
-    path = path or Path(os.path.expanduser(folder or FOLDER)) / name
-    read_back = functools.partial(parse_as, type(finding))
-    data = readable(functools.partial(to_json, finding), read_back, "finding")
+    if path is None:
+        title = getattr(document, "experiment", document.kind)
+        path = Path(folder or FOLDER) / name_of(title, document.recorded)
     try:
-        write_whole(path, data)
-    except OSError as error:
+        data = to_json(document).encode()
+        parse(data, f"this {document.kind}", type(document))
+    except (BadFileError, ValueError, RecursionError) as error:
         raise PerfkitError(
-            f"The finding could not be saved in {path.parent} "
-            f"({error.strerror or error}): {remedy(error)}. In a notebook it is still "
-            "in memory: save it again."
+            f"The {document.kind} cannot be kept as a file: {error}"
         ) from error
-    remember(finding, path)
-    return path
+    hint = " In a notebook it is still in memory: save it again."
+    saved = write_as(path, data, document.kind, hint)
+    remember(document, saved)
+    return saved
 
 
 def load(path: str | Path) -> Recorded:
@@ -82,41 +78,19 @@ def load(path: str | Path) -> Recorded:
         BadFileError: There is no such file, or it is neither, or not one that this
             perfkit can read.
     """
-    return read(path, parsed_recorded)
+    return read(path, *RECORDED)
 
 
-def load_finding(path: str | Path) -> Finding:
-    """Read a finding back from its file, where a diagnosis will not do.
+def read(path: str | Path, *record_types: type[Document]) -> Document:
+    """Read a document of one of these kinds, which then knows where it lies.
 
     Raises:
-        BadFileError: There is no such file, or it is no finding that this perfkit can
-            read.
+        BadFileError: There is no such file, or it is none of them.
     """
-    return read(path, parse)
-
-
-def read(
-    path: str | Path,
-    parse: Callable[[bytes, str], Document],
-    limit: int = LARGEST_BYTES,
-) -> Document:
-    """Read a document, which then knows where it lies, by what parses its bytes."""
     path = Path(os.path.expanduser(path))
-    document = parse(whole_file(path, limit), plain(path.name))
+    document = parse(whole_file(path), plain(path.name), *record_types)
     remember(document, path)
     return document
-
-
-def parsed_recorded(data: bytes, name: str) -> Recorded:
-    """Read a finding, or a diagnosis, from the bytes of a file.
-
-    Raises:
-        BadFileError: It is neither; the sentence says what.
-    """
-    # The word is looked for first, so that a finding is not read as JSON twice.
-    if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
-        return reading.parse_diagnosis(data, name)
-    return parse(data, name)
 
 
 def findings(folder: str | Path | None = None) -> "DataFrame":
@@ -137,12 +111,19 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
     return frame(rows, (*columns, "path", "problem"))
 
 
-def to_json(finding: Recorded) -> str:
-    """Write a finding, or a diagnosis, as JSON.
+@functools.singledispatch
+def to_json(document: Saved) -> str:
+    """Write a document as JSON.
 
     Ticks keep every nanosecond, so that a rate computed from the file is the rate that
     was computed from the run; samples keep the digits that they can have.
     """
+    return encode(document).decode()
+
+
+@to_json.register(Finding)
+@to_json.register(Diagnosis)
+def _recorded_to_json(finding: Recorded) -> str:
     trials = tuple(_rounded(trial) for trial in finding.trials)
     samples = {
         name: tuple(None if value is None else _digits(name, value) for value in values)
@@ -167,27 +148,6 @@ def _digits(name: str, value: float) -> float:
     return round(value, 3) if name == "t" else float(f"{value:.4g}")
 
 
-def readable(
-    write: Callable[[], str], parse: Callable[[bytes, str], object], kind: str
-) -> bytes:
-    """A file's bytes, read once on trial: later nobody could fix them.
-
-    Args:
-        write: Writes the document as JSON.
-        parse: Reads it back.
-        kind: What it is called, such as ``"finding"``.
-
-    Raises:
-        PerfkitError: It cannot be written, or not be read back.
-    """
-    try:
-        data = write().encode()
-        parse(data, f"this {kind}")
-    except (BadFileError, ValueError, RecursionError) as error:
-        raise PerfkitError(f"The {kind} cannot be kept as a file: {error}") from error
-    return data
-
-
 def name_of(title: str, recorded: str) -> str:
     """Of a new file; two runs that begin in the same second get different ones."""
     try:
@@ -200,11 +160,12 @@ def name_of(title: str, recorded: str) -> str:
     )
 
 
-def write_as(path: str | Path, data: bytes, kind: str) -> Path:
-    """Write a document that somebody named a file for, whole or not at all.
+def write_as(path: str | Path, data: bytes, kind: str, hint: str = "") -> Path:
+    """Write a document of this kind, whole or not at all.
 
     Raises:
-        PerfkitError: It cannot be written there. What was there is as it was before.
+        PerfkitError: It cannot be written there; ``hint`` ends the sentence. What was
+            there is as it was before.
     """
     path = Path(os.path.expanduser(path))
     try:
@@ -212,7 +173,7 @@ def write_as(path: str | Path, data: bytes, kind: str) -> Path:
     except OSError as error:
         raise PerfkitError(
             f"The {kind} could not be saved as {path} ({error.strerror or error}): "
-            f"{remedy(error, 'give another file')}."
+            f"{remedy(error)}.{hint}"
         ) from error
     return path
 
@@ -238,7 +199,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def whole_file(path: Path, limit: int = LARGEST_BYTES) -> bytes:
-    """Read a file, and no more than one byte above ``most`` of it.
+    """Read a file, and no more than one byte above ``limit`` of it.
 
     Raises:
         BadFileError: There is none, or it cannot be read.
@@ -265,11 +226,10 @@ def _row(path: Path) -> dict[str, Any]:
     finding = finding_of(document)
     return {
         "recorded": minute(finding.recorded),
-        "experiment": plain(finding.experiment)
-        + (" (recorded)" if finding.replayed else ""),
-        "headline": plain(finding.verdict.headline),
-        "winner": plain(finding.verdict.winner),
-        "machine": plain(finding.machine.summary),
+        "experiment": finding.experiment + (" (recorded)" if finding.replayed else ""),
+        "headline": finding.verdict.headline,
+        "winner": finding.verdict.winner,
+        "machine": finding.machine.summary,
         "path": path,
         "problem": "",
     }

@@ -1,53 +1,63 @@
-"""Texts that come from a file or a machine, made fit to be shown."""
+"""Texts of reports: cut to what fits, printable where they come in or go out.
+
+A file's texts are made printable as it is read (``reading.parse``). Templates and what
+writes to a terminal or draws do it once more, for texts that never were in a file.
+"""
 
 import functools
 import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from perfkit import units
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
 _LONGEST = 300
-_MOST_LINES = 40
-# Of a text that a file makes enormous, so many times what is shown is looked at.
+# Of a text that is enormous, so many times what is shown is looked at.
 _LOOKED_AT = 8
 
 
-def plain(text: str, longest: int = _LONGEST) -> str:
-    """Keep what can be printed: no escapes, no change of direction, no line breaks.
+def printable(text: str) -> str:
+    """Keep what can be printed: no escapes, no change of direction.
 
-    After so many characters it is cut, and the cut is shown.
+    Line breaks and tabs stay; any other white space becomes a blank.
     """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else " "
+        for c in text.replace("\r\n", "\n")
+        if c.isprintable() or c.isspace()
+    )
+
+
+def cut(text: str, longest: int) -> str:
+    """At most so many characters; a cut is shown."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """The text as one line of at most so many characters; a cut is shown."""
     start = text[: _LOOKED_AT * longest]
     ellipsis = "…" if len(start) < len(text) else ""
-    return _cut(" ".join(_printable(start).split()) + ellipsis, longest)
+    return cut(" ".join(start.split()) + ellipsis, longest)
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Make one printable line of a text from outside: a path, an exception."""
+    start = text[: _LOOKED_AT * longest]
+    ellipsis = "…" if len(start) < len(text) else ""
+    return one_line(printable(start) + ellipsis, longest)
 
 
 def minute(recorded: str) -> str:
     """When something was recorded, as a reader reads it: to the minute."""
-    return plain(recorded[:16].replace("T", " "))
-
-
-def plain_lines(text: str) -> str:
-    """The same for lines of code: their breaks and indentation stay."""
-    start = text[: _LOOKED_AT * _LONGEST * _MOST_LINES]
-    lines = start.splitlines()[:_MOST_LINES]
-    return "\n".join(_cut(_printable(line).rstrip(), _LONGEST) for line in lines)
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(
-        " " if c.isspace() else c for c in text if c.isprintable() or c.isspace()
-    )
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+    return recorded[:16].replace("T", " ")
 
 
 def is_file(training: str) -> bool:
@@ -73,19 +83,54 @@ def as_sentence(words: str) -> str:
 
 def paragraphs(text: str, **values: Any) -> tuple[str, ...]:
     """The paragraphs of a text beside this file, a line each, with values filled in."""
-    filled = _template(text).render(values).split("\n\N{PILCROW SIGN}\n")
-    return tuple(" ".join(paragraph.split()) for paragraph in filled)
+    filled = templates().get_template(text).render(values)
+    return tuple(
+        " ".join(paragraph.split())
+        for paragraph in filled.split("\n\N{PILCROW SIGN}\n")
+    )
 
 
 @functools.cache
-def _template(name: str) -> "Template":
+def templates() -> "Environment":
+    """The templates of all reports and pages.
+
+    What is put into one is made printable, and escaped unless it is a text
+    (``.txt.j2``).
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(loader=loader, undefined=StrictUndefined)
-    for write in (plain, units.percent, units.seconds):
-        environment.filters[write.__name__] = write
-    return environment.get_template(name)
+    here = Path(__file__).parent
+    environment = Environment(
+        loader=FileSystemLoader([here, here / "page" / "templates"]),
+        autoescape=lambda name: not (name or "").endswith(".txt.j2"),
+        # Markup was made by a filter, or is clean already.
+        finalize=lambda value: printable(value) if type(value) is str else value,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "cell": _cell,
+        "code": _code,
+        "percent": units.percent,
+        "seconds": units.seconds,
+    }
+    return environment
+
+
+def _code(text: str) -> Markup:
+    """Escape a text and set what stands between backticks as code."""
+    return Markup(with_code(escape(printable(text))))
+
+
+# A cell of numbers, and what no narrow column shall part in it: a number and its unit.
+_NUMBERS = re.compile(r"(?:at most )?[0-9]")
+_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[nµm]?s)(?![A-Za-z]))")
+
+
+def _cell(text: str) -> Markup:
+    html = _code(text)
+    if _NUMBERS.match(html):
+        html = Markup(_UNIT.sub("\N{NO-BREAK SPACE}", html))
+    return html
 
 
 def without_marks(text: str) -> str:

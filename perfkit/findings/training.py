@@ -6,7 +6,6 @@ from typing import Final, Literal, get_args
 
 from perfkit import units
 from perfkit.engine.trial import Trial
-from perfkit.findings.text import plain
 
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; the rest comes last.
@@ -84,10 +83,9 @@ class Training:
     @property
     def title(self) -> str:
         """Its name, with its precision where that is not float32."""
-        name = plain(self.name, 60)
         if self.dtype == "float32":
-            return name
-        return f"{name}, {_PRECISIONS.get(self.dtype, plain(self.dtype, 40))}"
+            return self.name
+        return f"{self.name}, {_PRECISIONS.get(self.dtype, self.dtype)}"
 
     @property
     def rate(self) -> float | None:

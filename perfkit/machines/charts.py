@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, rates, rows
 from perfkit.charts.canvas import BLUE, INK, RED, Figure
-from perfkit.charts.layout import limits, log_ticks
-from perfkit.findings.text import plain
+from perfkit.charts.layout import limits
 from perfkit.machines.classroom import Classroom, ClassRow
-from perfkit.machines.compare import Row, TwoMachines, chart
+from perfkit.machines.compare import TwoMachines, chart
 from perfkit.machines.report import speed_in_words
 
 _HEIGHT = 0.8
@@ -31,16 +30,19 @@ def speeds(two: TwoMachines) -> Figure:
     speed_rows = [row for row in speed_rows if row.speed][:_MOST]
     if not speed_rows:
         return canvas.message(title, "Nothing was measured on both machines.")
-    guess = [f"your guess: {plain(two.guess, 80)}"] if two.guess else []
-    legend = ["line: 95 % interval", "arrow: faster or slower is shown"]
+    guess = [f"your guess: {two.guess}"] if two.guess else []
+    legend = ["bar: 95 % interval", "arrow: faster or slower is shown"]
     legend = canvas.caption_lines([*legend, "ring: too noisy to say", *guess])
 
     def draw(axes: Axes) -> None:
         ratios = [1.0, *(_within(row.speed or 1.0) for row in speed_rows)]
         ends = limits(ratios, [row.low for row in speed_rows])
-        _ratio_axis(axes, *ends, "B's speed over A's")
+        _draw_axis(axes, *ends, "B's speed over A's")
         for place, row in enumerate(speed_rows):
-            _draw_speed(axes, place, row)
+            if row.speed is not None and row.verdict:
+                rates.draw_ratio(
+                    axes, place, row.verdict, row.speed, (row.low, row.high)
+                )
 
     words = [(row.title, (speed_in_words(row), "")) for row in speed_rows]
     alt = "; ".join(
@@ -48,18 +50,6 @@ def speeds(two: TwoMachines) -> Figure:
     )
     alt = f"{'. '.join([title, alt, *guess])}."
     return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
-
-
-def _draw_speed(axes: Axes, place: int, row: Row) -> None:
-    if row.speed is None or not row.verdict:
-        return
-    mark, filled, colour = canvas.MARKS[row.verdict]
-    first, last = axes.get_xlim()
-    ends = (row.low, row.speed, row.high)
-    low, at, high = (min(max(value, first), last) for value in ends)
-    axes.hlines(place, low, high, colors=colour, lw=2.2)
-    face = colour if filled else "none"
-    axes.plot(at, place, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
 
 
 @chart.register
@@ -76,7 +66,7 @@ def strips(room: Classroom) -> Figure:
 
     def draw(axes: Axes) -> None:
         ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
-        _ratio_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
+        _draw_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
         for place, row in enumerate(class_rows):
             dots = _told_apart(row.speeds.values())
             axes.plot(
@@ -104,15 +94,9 @@ def _sentence(row: ClassRow, you: int | None) -> str:
     return f"{row.words[0]}: {len(ratios)} machines {spread}{suffix}"
 
 
-def _ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
-    """Ratios on a logarithmic axis; a dashed line marks 1."""
+def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:
     # Machines that are alike shall look alike.
-    low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    curves.put(axes, log_ticks(low, high), units.ratio)
-    axes.set_xlabel(f"{label} (logarithmic)")
-    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+    rates.draw_ratio_axis(axes, min(0.5, low), max(2.0, high), label)
 
 
 def _within(ratio: float) -> float:

@@ -12,10 +12,10 @@ from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Report, Table, Verdict
-from perfkit.findings.text import as_sentence, minute, plain
+from perfkit.findings.text import as_sentence, minute, one_line, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
-from perfkit.machines.record import Passport, load, to_json
+from perfkit.machines.record import Passport
 from perfkit.machines.report import too_short, write_times
 from perfkit.machines.sides import Key, Side, Value, side_of, write_amount
 
@@ -34,7 +34,7 @@ _LOAD = ("cpu_trial", "cpu_other")
 def missing_part(machine: Machine) -> str:
     """Why a machine cannot run the notebooks; "" where it can."""
     if machine.start is not None and machine.start.problem:
-        return f"TensorFlow does not start: {plain(machine.start.problem)}"
+        return f"TensorFlow does not start: {machine.start.problem}"
     is_absent = machine.software is not None and machine.software.build == "none"
     if is_absent or not any(
         "tensorflow" in name or name.startswith("tf-") for name in machine.versions
@@ -163,7 +163,7 @@ class Classroom(Pictured):
         """
         passport = self.passports[place]
         file = plain(passport.path.stem, _LONGEST) if passport.path else ""
-        return file or plain(passport.label, _LONGEST) or f"machine {place + 1}"
+        return file or one_line(passport.label, _LONGEST) or f"machine {place + 1}"
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -202,12 +202,12 @@ def classroom(
     problems: dict[Path, str] = {}
     for path in _files(Path(os.path.expanduser(folder))):
         try:
-            passports.append(_slim(load(path)))
+            passports.append(_slim(store.read(path, Passport)))
         except BadFileError as error:
             problems[path] = str(error)
     place = None
     if you is not None:
-        yours = _slim(load(you) if isinstance(you, str | Path) else you)
+        yours = _slim(store.read(you, Passport) if isinstance(you, str | Path) else you)
         alike = [
             n
             for n, passport in enumerate(passports)
@@ -250,7 +250,7 @@ def _slim(passport: Passport) -> Passport:
 
 def _nameless(passport: Passport) -> str:
     """All but its label and names, in the digits that a file has."""
-    return to_json(replace(passport, label="", host="", user=""))
+    return store.to_json(replace(passport, label="", host="", user=""))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -342,11 +342,9 @@ def _describe(room: Classroom, place: int) -> Iterator[str]:
     """The cells of one machine."""
     passport, slowest = room.passports[place], room.slowest(place)
     yield f"{room.name(place)}{' (you are here)' if place == room.you else ''}"
-    yield plain(passport.machine.summary)
+    yield passport.machine.summary
     yield minute(passport.recorded)
     yield f"{slowest.training}, {units.ratio(slowest.speed or 1.0)}" if slowest else ""
     failing = [check for check in passport.checks if check.status == "fail"]
-    words = [
-        ": ".join(filter(None, (plain(c.title), plain(c.remedy)))) for c in failing
-    ]
+    words = [": ".join(filter(None, (c.title, c.remedy))) for c in failing]
     yield "; ".join(filter(None, (missing_part(passport.machine), *words)))

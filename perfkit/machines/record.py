@@ -3,14 +3,12 @@
 A passport may come from anybody, so it is read as data and checked against its types.
 """
 
-import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from perfkit.errors import BadFileError
 from perfkit.findings import reading, store
 from perfkit.findings.reading import (
     encode,
@@ -19,7 +17,6 @@ from perfkit.findings.reading import (
     in_order,
 )
 from perfkit.findings.shown import Saved
-from perfkit.findings.text import plain
 from perfkit.findings.training import PARTS, Training
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
@@ -117,8 +114,6 @@ class Passport(Saved):
         return any((*rates, *(training.rate for training in self.trainings)))
 
 
-# One takes 20 to 40 KB.
-LARGEST_BYTES = 10**6
 # More cannot be told apart on a chart.
 MOST_SAMPLES = 300
 _MOST = {"checks": 500, "microbenchmarks": 300}
@@ -128,28 +123,8 @@ _LONGEST_LABEL = 200
 _DIGITS = 6
 
 
-def load(path: str | Path) -> Passport:
-    """Read a passport from its file.
-
-    Raises:
-        BadFileError: There is no such file, or it is not a passport that this perfkit
-            can read.
-    """
-    return store.read(path, parse, LARGEST_BYTES)
-
-
-def parse(data: bytes, name: str) -> Passport:
-    """Read a passport from all bytes of a file.
-
-    Raises:
-        BadFileError: It is anything but a passport; the sentence says what.
-    """
-    if len(data) > LARGEST_BYTES:
-        raise BadFileError(f"{name} is too large to be a passport.")
-    return reading.parse_as(Passport, data, name, faults)
-
-
-def faults(passport: Passport) -> Iterator[str]:
+@reading.faults.register
+def _passport_faults(passport: Passport) -> Iterator[str]:
     """What no machine can have shown, although each value is of the right type."""
     for name, limit in _MOST.items():
         if len(getattr(passport, name)) > limit:
@@ -158,12 +133,12 @@ def faults(passport: Passport) -> Iterator[str]:
     if len(passport.label) > _LONGEST_LABEL:
         yield "its label is too long"
     for benchmark in passport.microbenchmarks:
-        name = f"microbenchmark {plain(benchmark.name, 80)}"
+        name = f"microbenchmark {benchmark.name}"
         yield from _disordered(name, benchmark.low, benchmark.rate, benchmark.high)
         if benchmark.limit is not None and benchmark.limit <= 0:
             yield f"the limit of {name} is not above 0"
     for training in passport.trainings:
-        name = f"training {plain(training.name, 80)}"
+        name = f"training {training.name}"
         yield from _disordered(name, training.low, training.seconds, training.high)
         if training.batch <= 0:
             yield f"the batch of {name} is not above 0"
@@ -201,11 +176,13 @@ def recorded() -> dict[str, Passport]:
         BadFileError: One of them was changed, and is no passport any more.
     """
     return {
-        path.parent.name: load(path) for path in sorted(FOLDER.glob(f"*/{PASSPORT}"))
+        path.parent.name: store.read(path, Passport)
+        for path in sorted(FOLDER.glob(f"*/{PASSPORT}"))
     }
 
 
-def to_json(passport: Passport) -> str:
+@store.to_json.register
+def _to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
     document = _shortened(json.loads(encode(passport)))
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -217,18 +194,3 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, list):
         return [_shortened(item) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
-
-
-def save(passport: Passport, path: str | Path) -> Path:
-    """Write a passport to a file; ``passport.path`` then says where.
-
-    The file is there in full or, whatever happens, as it was before.
-
-    Raises:
-        PerfkitError: It cannot be written there. The passport itself is untouched.
-    """
-    write = functools.partial(to_json, passport)
-    data = store.readable(write, parse, passport.kind)
-    saved = store.write_as(path, data, passport.kind)
-    store.remember(passport, saved)
-    return saved

@@ -16,6 +16,7 @@ from perfkit.engine.plan import Preparing
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, microbenchmarks
+from perfkit.findings.store import save
 from perfkit.findings.text import plain
 from perfkit.findings.training import why_missing
 from perfkit.machine import environment
@@ -24,7 +25,7 @@ from perfkit.machine.collect import machine
 from perfkit.machine.load import observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
-from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport, save
+from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport
 from perfkit.progress import Board, Display, display_here
 from perfkit.questions import experiment, runs
 from perfkit.questions.session import Session
@@ -222,7 +223,7 @@ def passport(
     passport = recorder.record(display_here())
     if path:
         try:
-            save(passport, path)
+            save(passport, path=path)
         except PerfkitError as error:
             # What was measured is worth more than the file.
             warnings.warn(str(error), stacklevel=2)

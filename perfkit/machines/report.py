@@ -6,7 +6,7 @@ from perfkit import units
 from perfkit.findings import shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.reports import machine_in_words
-from perfkit.findings.text import as_sentence, minute, plain
+from perfkit.findings.text import as_sentence, minute
 from perfkit.findings.training import (
     ENDED,
     NEXT_STEPS,
@@ -97,9 +97,7 @@ def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str
     ``names`` is what puts the host and user name in.
     """
     owner = {"host": passport.host, "user": passport.user}
-    private = [
-        f"the {k}'s name, {plain(n)}, as you asked" for k, n in owner.items() if n
-    ]
+    private = [f"the {k}'s name, {n}, as you asked" for k, n in owner.items() if n]
     hidden = " and ".join(key for key, name in owner.items() if not name)
     left_out = [f"the {hidden} name ({names} puts them in)"] if hidden else []
     left_out += ["paths of your folders, addresses, secrets, data of yours"]
@@ -114,14 +112,14 @@ def _contents(passport: Passport) -> Iterator[str]:
     machine = passport.machine
     trained = sum(training.rate is not None for training in passport.trainings)
     rated = sum(rate.rate is not None for rate in passport.microbenchmarks)
-    yield f'the label "{plain(passport.label)}", and when it was recorded'
+    yield f'the label "{passport.label}", and when it was recorded'
     about = "its drivers, libraries, settings and load"
-    yield f"the machine: {plain(machine.summary)}; {about}"
+    yield f"the machine: {machine.summary}; {about}"
     if machine.load and machine.load.top:
-        busy = ", ".join(plain(program.program, 40) for program in machine.load.top)
+        busy = ", ".join(program.program for program in machine.load.top)
         yield f"the names of the programs that kept it busy: {busy}"
     if machine.environment:
-        variables = ", ".join(plain(name, 60) for name in machine.environment)
+        variables = ", ".join(machine.environment)
         yield f"variables of the environment, without paths and addresses: {variables}"
     yield f"checks with their evidence: {len(passport.checks)}"
     yield f"rates of parts of the machine: {rated}"
@@ -226,7 +224,7 @@ def _busy(two: TwoMachines) -> Verdict:
     side = two.a if two.busy == "A" else two.b
     cores = units.significant(side.cores_of_others or 0.0, 2)
     load = side.machine.load
-    top = ", ".join(plain(busy.program, 40) for busy in load.top[:3]) if load else ""
+    top = ", ".join(busy.program for busy in load.top[:3]) if load else ""
     effect = "How fast it is by itself is not known yet."
     if two.main:
         effect = f"{_claim(two.main)} How much of that is the load is not known yet."

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from perfkit import units
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.text import minute, plain
+from perfkit.findings.text import minute, one_line
 from perfkit.findings.training import PARTS, UNEXPLAINED, Part, Training, seconds
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Machine, computing
@@ -138,10 +138,10 @@ class Side:
 
 def side_of(document: Document) -> Side:
     """Read what a document measured."""
-    origin = f"{plain(document.machine.summary)}, recorded {minute(document.recorded)}"
+    origin = f"{document.machine.summary}, recorded {minute(document.recorded)}"
     rates: tuple[BenchmarkRate, ...] = ()
     if isinstance(document, Passport):
-        label = plain(document.label, _LONGEST)
+        label = one_line(document.label, _LONGEST)
         origin = ", ".join(filter(None, (label, origin)))
         trainings, rates = document.trainings, document.microbenchmarks
         floors = document.noise_floors
@@ -187,7 +187,7 @@ def _values(
             low=training.low,
             high=training.high,
             trials=training.trials,
-            missing=plain(training.missing),
+            missing=training.missing,
         )
         yield (training.title, STEP), step
         for part in training.parts:
@@ -197,13 +197,13 @@ def _values(
             value=rate.rate,
             low=rate.low,
             high=rate.high,
-            unit=plain(rate.unit, 20),
+            unit=one_line(rate.unit, 20),
             trials=rate.trials,
             # A disk that cannot be read past its memory is another measurement.
-            task=plain(rate.what) if rate.group == "disk" else "",
-            missing=plain(rate.missing, 120),
+            task=rate.what if rate.group == "disk" else "",
+            missing=rate.missing,
         )
-        yield ("", plain(rate.name, _LONGEST)), value
+        yield ("", rate.name), value
 
 
 def _part(step: Value, part: Part) -> Value:
@@ -224,7 +224,7 @@ def _job(training: Training) -> dict[str, str]:
     if training.weights is not None:
         # It shows a network that another Keras builds otherwise.
         job["weights"] = f"{training.weights:,}"
-    return {plain(name, _LONGEST): plain(str(value)) for name, value in job.items()}
+    return {name: str(value) for name, value in job.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +279,7 @@ def differing_facts(a: Side, b: Side) -> tuple[Fact, ...]:
     for names, absent in (("environment", "not set"), ("versions", "not installed")):
         entries = [getattr(side.machine, names) for side in (a, b)]
         facts += (
-            _fact(plain(name, 60), *(side.get(name, absent) for side in entries))
+            _fact(name, *(side.get(name, absent) for side in entries))
             for name in dict.fromkeys((*_FIRST, *entries[0], *entries[1]))
         )
     return tuple(fact for fact in facts if fact)
@@ -315,7 +315,7 @@ def _fact(name: str, a: Any, b: Any) -> Fact | None:
         if abs(a - b) <= _ALIKE * max(abs(a), abs(b)):
             return None
         a, b = map(_WRITERS.get(name, units.significant), (a, b))
-    return Fact(name=name, a=plain(a, _LONGEST_FACT), b=plain(b, _LONGEST_FACT))
+    return Fact(name=name, a=one_line(a, _LONGEST_FACT), b=one_line(b, _LONGEST_FACT))
 
 
 def remedies(a: Side, b: Side) -> Iterator[str]:

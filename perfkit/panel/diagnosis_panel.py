@@ -13,7 +13,7 @@ from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.report import Report, in_html
 from perfkit.findings.store import Recorded
-from perfkit.findings.text import plain, plain_lines
+from perfkit.findings.text import one_line
 from perfkit.machine.collect import machine
 from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control, boxed, guess_control
@@ -82,7 +82,7 @@ class DiagnosisView(Answering):
         assert isinstance(document, Diagnosis)
         offered = [cause for cause in document.causes if _can_be_applied(cause)]
         self.choices = {cause.change: _choice(cause) for cause in offered}
-        codes = (escape(plain_lines(cause.to_type)) for cause in offered)
+        codes = (escape(cause.to_type) for cause in offered)
         lines = (widgets.HTML(f"<pre>{code}</pre>") for code in codes)
         pairs = zip(self.choices.values(), lines, strict=True)
         rows = [widgets.VBox(pair) for pair in pairs]
@@ -104,7 +104,7 @@ def _can_be_applied(cause: Cause) -> bool:
 def _choice(cause: Cause) -> Any:
     gain = cause.speedup
     ratio = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
-    label = f"{plain(cause.do, 100)} ({ratio})"
+    label = f"{one_line(cause.do, 100)} ({ratio})"
     layout = widgets.Layout(width="100%")
     wide = {"description_width": "0"}
     defect = cause.kind == "defect"

@@ -9,8 +9,9 @@ import ipywidgets as widgets
 from perfkit import units
 from perfkit.engine.launcher import launcher
 from perfkit.errors import RunError
+from perfkit.findings.store import save, to_json
 from perfkit.findings.text import with_code
-from perfkit.machines.record import Passport, save, to_json
+from perfkit.machines.record import Passport
 from perfkit.machines.recording import (
     LONGEST_LABEL,
     NAMELESS,
@@ -209,7 +210,9 @@ class PassportPanel(Measuring[Passport]):
         if passport is None:
             return
         check_label(self.view.label.value)
-        self._saved = save(passport, path if path == self._saved else new_file(path))
+        self._saved = save(
+            passport, path=path if path == self._saved else new_file(path)
+        )
         self.view.say(f"Saved as {self._saved.resolve()}")
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"

@@ -17,7 +17,6 @@ from perfkit.findings.page.page import findings_page, signed
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, finding_of, to_json
-from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
@@ -103,7 +102,7 @@ class Runs:
         verdict = document.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))
         changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
-        texts = (changed, plain(came), how_sure(verdict))
+        texts = (changed, came, how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
         row = f'<th scope="row">{self._count}</th>{cells}'
         self._rows.appendleft((row, document, {}))

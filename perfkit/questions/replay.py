@@ -28,9 +28,10 @@ from perfkit.engine.plan import (
 )
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
+from perfkit.findings.reading import parse
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.store import load_finding, whole_file
+from perfkit.findings.store import read, whole_file
 from perfkit.findings.text import plain
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import parameters_of
@@ -59,7 +60,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what there is.
     """
     place, name = place_of(where), experiment.name
-    findings = list(read_all(place, load_finding))
+    findings = list(read_all(place, lambda path: read(path, Finding)))
     answers = [finding for finding in findings if finding.experiment == name]
     nothing = f"{holder(place)} holds no recording of {name}"
     if not answers:
@@ -138,12 +139,10 @@ def recordings_of(
     code: str,
     where: str | Path,
     kind: type[_Document],
-    parse: Callable[[bytes, str], object],
 ) -> list[_Document]:
     """The recordings of the training ``name``, made by code of that digest.
 
-    That is "" where the code cannot be read. ``parse`` reads a document of that kind,
-    such as a ``Profile``, from the bytes of a file; ``where`` is as of ``recording``.
+    That is "" where the code cannot be read. ``where`` is as of ``recording``.
 
     Raises:
         BadFileError: A file was given, and it is no such document.
@@ -155,10 +154,9 @@ def recordings_of(
     def read(path: Path) -> _Document:
         data = whole_file(path)
         # Other documents are large, and not parsed for that.
-        document = parse(data, plain(path.name)) if mark in data else None
-        if not isinstance(document, kind):
+        if mark not in data:
             raise BadFileError(f"{plain(path.name)} is no {word}.")
-        return document
+        return parse(data, plain(path.name), kind)
 
     place = place_of(where)
     documents: Iterator[Any] = read_all(place, read)
@@ -198,7 +196,7 @@ class Replay(Keeper[Finding]):
         self.experiment = experiment
         self.budget = recorded.budget_s
         self.machine = recorded.machine
-        self._shown = replace(recorded, replayed=True, guess=guess)
+        self._shown = replace(recorded.as_recording(), guess=guess)
 
     def events(self) -> Generator[Event]:
         """Tell the recorded run in the order of its clock."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found", covariant=True)
 
-# Seconds that separate a handful of variants on two cores; see docs/verdicts.md. With a GPU
+# Seconds that separate a handful of variants on two cores. With a GPU
 # each trial sets up alone: on an H200 one round of most questions took a minute.
 USUAL_S, _WITH_GPU_S = 60.0, 180.0
 # Tests and classrooms set it to run every notebook in small; a budget that is given in

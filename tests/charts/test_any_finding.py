@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from perfkit.questions import charts_of, experiments, gallery
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
@@ -66,7 +67,7 @@ def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
 @given(data=spoiled(alike=True))
 def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
     try:
-        found = parse(data, "x")
+        found = parse(data, "x", Finding)
     except BadFileError:
         assume(False)
     check(gallery.chart(replace(found, experiment=experiment), kind))

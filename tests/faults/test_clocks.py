@@ -14,15 +14,15 @@ HOUSE = Path(perfkit.__file__).parent
 OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.today"}
 # Who asks it, and what for.
 DATES = {
-    "experiments/session.py": "when a finding or a diagnosis was recorded",
-    "account/collect.py": "the profiler writes the time of day into its file",
-    "account/sampler.py": "a sample is held against the profiler's events",
-    "account/session.py": "when an account was recorded",
-    "experiments/shared/cache.py": "whether what a killed run left is a day old",
+    "questions/session.py": "when a finding or a diagnosis was recorded",
+    "training/account/collect.py": "the profiler writes the time of day into its file",
+    "training/account/sampler.py": "a sample is held against the profiler's events",
+    "training/account/session.py": "when an account was recorded",
+    "questions/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
-    "fleet.py": "the name of a fleet's folder",
+    "machines/fleet.py": "the name of a fleet's folder",
     "machines/recording.py": "when a passport was recorded",
-    "profiling/profile.py": "when a profile was recorded",
+    "training/profile/profile.py": "when a profile was recorded",
 }
 
 

@@ -7,7 +7,7 @@ import perfkit
 from perfkit.errors import BadFileError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Gain
-from perfkit.findings.record import Edit
+from perfkit.findings.record import Edit, Finding
 from tests.findings.made import failed, finding
 from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
 
@@ -36,7 +36,7 @@ def test_what_no_run_can_have_found_is_refused(tmp_path, changes, why):
 def test_diagnoses_lie_among_findings_and_are_none(tmp_path):
     path = store.save(diagnosis(), tmp_path)
     with pytest.raises(BadFileError, match="not a finding but a diagnosis"):
-        store.load_finding(path)
+        store.read(path, Finding)
     path = store.save(finding(guess="diagnosis"), tmp_path)
     assert store.load(path).guess == "diagnosis"
     listed = perfkit.findings(tmp_path)

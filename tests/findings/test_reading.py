@@ -5,14 +5,20 @@ import pytest
 from perfkit.errors import BadFileError
 from perfkit.findings import reading
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
+from perfkit.findings.store import to_json
 from tests.findings.spoiled import document, put, sound
+
+
+def read(made):
+    return parse(json.dumps(made).encode(), "x", Finding)
 
 
 def refused(data):
     if not isinstance(data, bytes):
         data = json.dumps(data).encode()
     with pytest.raises(BadFileError) as caught:
-        parse(data, "other.json")
+        parse(data, "other.json", Finding)
     sentence = str(caught.value)
     assert sentence.startswith("other.json ")
     assert "\n" not in sentence
@@ -93,11 +99,24 @@ def test_what_is_not_known_is_ignored_and_what_may_be_left_out_filled_in():
     made = document(mood="good")
     made["trials"][0]["colour"] = "blue"
     made["machine"]["location"] = {"room": 101}
-    assert parse(json.dumps(made).encode(), "x") == parse(sound(), "x")
+    assert read(made) == parse(sound(), "x", Finding)
     for name in ("guess", "notes", "samples", "stopped", "seed", "baseline"):
         del made[name]
-    assert parse(json.dumps(made).encode(), "x").guess == ""
-    # A name with escapes does not reach the terminal.
-    made = document()
+    assert read(made).guess == ""
+
+
+def test_what_is_read_is_printable_and_of_limited_length():
+    names = {"\x1b[2Jna\u202eive": "a\r\nb\x07", "long": "x" * 5000}
+    made = document(unavailable=names, code={"naive": "if x:\n\ty\u200b()\n"})
+    made |= {"guess": "\x00", "notes": {"deep": [{"\x9b": "line\u2028 end"}]}}
+    found = read(made)
+    long = "x" * 1999 + "…"
+    assert found.unavailable == {"[2Jnaive": "a\nb", "long": long}
+    assert found.code == {"naive": "if x:\n\ty()\n"}
+    assert (found.guess, found.notes["deep"]) == ("", [{"": "line  end"}])
+    assert read(json.loads(to_json(found))) == found
+    code = read(document(code={"naive": "a\n" * 10_000})).code["naive"]
+    assert code.splitlines() == [*["a"] * 399, "…"]
+    # So is what is said of what is refused.
     made["trials"][0]["parts"]["\x1b[2J"] = ["x"]
     assert "\x1b" not in refused(made)

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfkit.findings import account_files as files
-from perfkit.findings import reading
+from perfkit.findings.account import Account
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.profile import Profile
+from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from perfkit.findings.store import to_json
-from perfkit.machines import record
-from perfkit.training.profile import profile as profiling
+from perfkit.machines.record import Passport
 from tests.findings import parts, spoiled
 from tests.hostile import shown
 from tests.machines.passports import passport
@@ -18,19 +20,22 @@ from tests.training.profile.profiled import HELD, KERNEL, profile
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind is made, written and read; what is none it refuses."""
+    """How one kind is made and read; what is none it refuses."""
 
+    record_type: type
     make: object
-    to_json: object
-    read: object
 
     @cached_property
     def _sound(self):
-        return self.to_json(self.make()).encode()
+        return to_json(self.make()).encode()
 
     def sound(self):
         """The bytes of a sound one."""
         return self._sound
+
+    def read(self, data, name):
+        """Read bytes as a document of this kind."""
+        return parse(data, name, self.record_type)
 
     def show(self, data):
         """Read bytes, show what they hold in every way and look at it."""
@@ -38,7 +43,7 @@ class Kind:
 
 
 def _finding():
-    return reading.parse(spoiled.sound(), "x.json")
+    return parse(spoiled.sound(), "x.json", Finding)
 
 
 def _profile():
@@ -46,10 +51,10 @@ def _profile():
 
 
 KINDS = {
-    "finding": Kind(_finding, to_json, reading.parse),
-    "microbenchmarks": Kind(parts.finding, to_json, reading.parse),
-    "diagnosis": Kind(diagnosis, to_json, reading.parse_diagnosis),
-    "passport": Kind(passport, record.to_json, record.parse),
-    "account": Kind(whole, files.to_json, files.parse),
-    "profile": Kind(_profile, profiling.to_json, profiling.parse),
+    "finding": Kind(Finding, _finding),
+    "microbenchmarks": Kind(Finding, parts.finding),
+    "diagnosis": Kind(Diagnosis, diagnosis),
+    "passport": Kind(Passport, passport),
+    "account": Kind(Account, whole),
+    "profile": Kind(Profile, _profile),
 }

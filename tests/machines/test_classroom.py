@@ -8,10 +8,10 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings.store import save
 from perfkit.findings.training import ENDED
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
-from perfkit.machines.record import save
 from tests.findings.made import MACHINE
 from tests.findings.page.pages import Page, problems
 from tests.hostile import shown
@@ -30,7 +30,7 @@ def folder(tmp_path):
     """Four machines, of which one lacks a microbenchmark."""
     for name, speed in SPEEDS.items():
         without = ("Python loop",) if name == "kim" else ()
-        save(trained(name, speed, without=without), tmp_path / f"{name}.json")
+        save(trained(name, speed, without=without), path=tmp_path / f"{name}.json")
     return tmp_path
 
 
@@ -71,7 +71,7 @@ def test_an_empty_folder_is_a_class_of_none_and_two_machines_have_no_median(tmp_
     assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
     assert "Nothing was measured on three machines" in room.chart.alt
     for name in ("x", "y"):
-        save(passport(name), tmp_path / f"{name}.json")
+        save(passport(name), path=tmp_path / f"{name}.json")
     room = perfkit.classroom(tmp_path)
     assert room.rows == ()
     assert room.report.verdict.headline == (
@@ -86,7 +86,7 @@ def test_another_job_or_unit_is_not_compared_with_the_median_machine(folder):
     other = replace(first, job=first.job | {"network": "another"})
     loops = replace(one.microbenchmarks[0], unit="loops")
     odd = replace(one, trainings=(other, *rest), microbenchmarks=(loops,))
-    save(odd, folder / "zoe.json")
+    save(odd, path=folder / "zoe.json")
     room = perfkit.classroom(folder)
     counts = {row.words[0]: len(row.speeds) for row in room.rows}
     assert (counts["tiny dense, step"], counts["wide dense, step"]) == (4, 5)
@@ -107,7 +107,7 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
     for odd in ({"trials": 1}, {"low": 0.0001, "high": 0.1}, {"low": None}):
         ada = trained("ada", 0.25)
         steps = pairs.each(ada.trainings, **odd)
-        save(replace(ada, trainings=steps), folder / "ada.json")
+        save(replace(ada, trainings=steps), path=folder / "ada.json")
         assert verdict(folder).headline.startswith("No machine is shown")
 
 
@@ -115,7 +115,7 @@ def test_a_machine_is_called_as_its_file_is_however_that_ends(folder):
     (folder / "kim.json").rename(folder / "kim.JSON")
     # What macOS puts beside a file that it copies.
     (folder / "._ada.json").write_bytes(b"\0\5\x16\7")
-    save(trained("Zoe180"), folder / "Zoe.json")
+    save(trained("Zoe180"), path=folder / "Zoe.json")
     room = perfkit.classroom(folder)
     assert names(room) == ["Zoe", *SPEEDS]
     assert room.problems == {}
@@ -132,7 +132,7 @@ def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
     assert "you" not in perfkit.classroom(folder).chart.alt
     # The file has fewer digits, and may have got another label since, or no names.
     measured = trained("zoe", 1 / 3)
-    save(measured, folder / "zoe.json")
+    save(measured, path=folder / "zoe.json")
     for you in measured, replace(measured, label="mine", host="dgx-3", user="zoe"):
         room = perfkit.classroom(folder, replace(you))
         assert (room.name(room.you), len(room.passports)) == ("zoe", 5)
@@ -190,7 +190,7 @@ NO_GPU = Check(
 )  # fmt: skip
 def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
     old = passport("old", machine=replace(MACHINE, **lacks), checks=(NO_GPU,))
-    save(old, folder / "old.json")
+    save(old, path=folder / "old.json")
     first = verdict(folder)
     assert first.headline == "See to old first."
     assert first.much.startswith(why)
@@ -204,10 +204,12 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
 
 
 def test_who_was_busy_and_whose_budget_was_too_small_is_said(folder):
-    save(pairs.busy(), folder / "loud.json")
+    save(pairs.busy(), path=folder / "loud.json")
     none = (replace(training("tiny dense", 1.0), seconds=None, missing=ENDED),)
     for name in ("x", "y"):
-        save(passport(name, trainings=none, budget_s=60.0), folder / f"{name}.json")
+        save(
+            passport(name, trainings=none, budget_s=60.0), path=folder / f"{name}.json"
+        )
     besides = perfkit.classroom(folder).report.besides
     assert besides[0] == "Every machine is ready."
     assert besides[1].startswith("Busy with other programs: loud. ")
@@ -227,7 +229,7 @@ def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
 def test_a_dot_stands_for_all_that_lie_at_its_place(tmp_path):
     def drawn(machines):
         for number in machines:
-            save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
+            save(passport(f"m{number}", 1.0), path=tmp_path / f"{number}.json")
         return len(perfkit.classroom(tmp_path).chart.svg)
 
     assert drawn(range(40)) == drawn(range(40, 60))

@@ -7,10 +7,12 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import store
+from perfkit.findings.reading import parse
 from perfkit.findings.report import in_text
 from perfkit.machine.record import Clocks, Gpu, Link, Processor
-from perfkit.machines import record
 from perfkit.machines.compare import Row, add_speed, compare
+from perfkit.machines.record import Passport
 from perfkit.machines.sides import (
     BETWEEN_RUNS,
     HALF,
@@ -50,8 +52,8 @@ def files(tmp_path, monkeypatch):
     # A guess is kept there.
     monkeypatch.chdir(tmp_path)
     paths = tmp_path / "a.json", tmp_path / "b.json"
-    record.save(pairs.passport(), paths[0])
-    record.save(pairs.one_core(), paths[1])
+    store.save(pairs.passport(), path=paths[0])
+    store.save(pairs.one_core(), path=paths[1])
     return paths
 
 
@@ -360,7 +362,7 @@ def test_what_cannot_be_compared_is_one_sentence(files, capsys):
             perfkit.compare(files[0], nothing)
     # Two passports that share nothing are no success.
     empty = files[0].with_name("empty.json")
-    record.save(pairs.passport(trainings=(), microbenchmarks=()), empty)
+    store.save(pairs.passport(trainings=(), microbenchmarks=()), path=empty)
     assert cli.main(["compare", str(files[0]), str(empty)]) == 1
     assert "No training was measured on both" in capsys.readouterr().out
 
@@ -372,9 +374,9 @@ _TOGETHER = 8
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), _TOGETHER))
 def test_a_passport_full_of_attacks_does_no_harm(start):
     texts = [text[:200] for text in ATTACKS.values()]
-    sound = record.to_json(pairs.one_core()).encode()
+    sound = store.to_json(pairs.one_core()).encode()
     data = attacked(sound, *texts[start:], *texts[:start])
-    odd = record.parse(data, "x.json")
+    odd = parse(data, "x.json", Passport)
     show(compare(odd, odd))
     show(compare(pairs.passport(), odd))
 

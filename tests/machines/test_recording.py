@@ -13,8 +13,9 @@ import perfkit
 from perfkit import cli
 from perfkit.engine import plan
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
+from perfkit.findings.store import read, to_json
 from perfkit.machines import recording
-from perfkit.machines.record import load, to_json
+from perfkit.machines.record import Passport
 from perfkit.machines.recording import (
     MICROBENCHMARKS,
     TRAININGS,
@@ -135,7 +136,7 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     path = tmp_path / "b.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
     assert "stopped before it was whole" in capsys.readouterr().out
-    kept = load(path)
+    kept = read(path, Passport)
     assert kept.stopped
     rates = [r.rate for r in found.microbenchmarks]
     assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)

@@ -8,6 +8,7 @@ import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import worker
 from tests.findings import made
@@ -366,7 +367,7 @@ def test_the_page_and_the_finding_are_in_links_signed_and_nothing_is_saved_again
     (page, shown), (kind, held) = linked(panel)
     assert (page, kind) == ("html", "json")
     assert finding.verdict.headline in shown
-    assert parse(held.encode(), "linked").verdict == finding.verdict
+    assert parse(held.encode(), "linked", Finding).verdict == finding.verdict
     assert os.listdir(here) == []
     panel.view.runs.author.value = "Ada"
     panel.view.runs.note.value = "For the <nightly> job."

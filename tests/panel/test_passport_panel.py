@@ -7,8 +7,9 @@ import pytest
 import perfkit
 from perfkit.engine.plan import Progress, TrialStarted
 from perfkit.errors import PerfkitError
+from perfkit.findings.store import read, to_json
 from perfkit.machines import recording
-from perfkit.machines.record import load, to_json
+from perfkit.machines.record import Passport
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from tests.findings import parts
 from tests.findings.made import MACHINE
@@ -157,7 +158,7 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     settle(panel)
     panel.view.save.click()
     assert state(panel).startswith("Saved as")
-    assert load(tmp_path / "new.json").label == "again"
+    assert read(tmp_path / "new.json", Passport).label == "again"
     panel.start()
     panel.wait()
     panel.view.save.click()

@@ -88,9 +88,8 @@ def _listed(sources: Any) -> list[Any]:
 
 
 def _read(source: Any) -> Recorded | Account | Notebook:
-    from perfkit.findings import account_files as files
     from perfkit.findings.account import Account
-    from perfkit.findings.store import Recorded, load, read, whole_file
+    from perfkit.findings.store import RECORDED, Recorded, read, whole_file
     from perfkit.findings.text import plain
 
     if isinstance(source, Recorded | Account):
@@ -105,12 +104,12 @@ def _read(source: Any) -> Recorded | Account | Notebook:
         document = json.loads(whole_file(path, _LARGEST))
     except (BadFileError, ValueError, RecursionError):
         # What is no JSON at all is told by who reads findings.
-        return load(path)
+        document = {"kind": ""}
     if isinstance(document, dict) and "nbformat" in document:
         return Notebook(path, document)
     if isinstance(document, dict) and "kind" in document:
-        is_account = document["kind"] == Account.kind
-        return read(path, files.parse) if is_account else load(path)
+        types: tuple[type[Recorded | Account], ...] = *RECORDED, Account
+        return read(path, *types)
     raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
 
 

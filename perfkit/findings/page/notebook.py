@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import unescape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,21 +31,16 @@ from perfkit.findings.page.markdown import (
     mathml,
     without_dollars,
 )
-from perfkit.findings.page.page import of_finding, render
-from perfkit.findings.reports import machine_in_words
-from perfkit.findings.store import FOLDER, Recorded, load
-from perfkit.findings.text import minute, plain
+from perfkit.findings.page.page import render
+from perfkit.findings.store import FOLDER
+from perfkit.findings.text import plain
 
 _NEWEST, _NAMELESS = 4, 4
 _LONGEST_TITLE = 300
-# As a finding's card ends: where it is saved, what it was measured on.
-_SAVED = re.compile(r"Saved as ((?:[^\s/<>\"]{1,80}/)?[a-z0-9-]{1,90}\.json)")
-_MEASURED = re.compile(r"Measured on ([^<>\n]{1,600}?), (\d{4}-\d\d-\d\d \d\d:\d\d)\.")
 # As a report begins, once it is cleaned.
 _ANSWER = re.compile(
     r'<p class="perfkit-answer">(.*?)</p>(?:<p class="perfkit-much">(.*?)</p>)?'
 )
-_MOST_CITED = 20
 # File systems keep times no better than this.
 _SAME_S = 2.0
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -109,20 +103,15 @@ def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -
         replace(_cell(cell, language, folder, outline, room), place=f"cell-{number}")
         for number, cell in enumerate(later, 1)
     ]
-    texts = [printable(unescape(text)) for text in _texts(notebook)]
-    findings, missing = _cited(texts, folder)
     return render(
         "notebook.html.j2",
         title=plain(heading.striptags(), _LONGEST_TITLE),
         heading=heading,
         source=_source(notebook, path.name, saved),
-        machines=list(_machines(findings, texts)),
         warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
         by=by,
         conclusions=_conclusions(cells),
         cells=[_Cell(text=opening), *cells],
-        findings=[of_finding(f, level=3, charts=False) for f in findings],
-        missing=missing,
         code=code,
     )
 
@@ -290,49 +279,6 @@ def _language(notebook: NotebookNode) -> str:
         if isinstance(name, str):
             return name
     return "python"
-
-
-def _texts(notebook: NotebookNode) -> Iterator[str]:
-    """All that its outputs say."""
-    for cell in notebook.cells:
-        # Other cells have none, whatever their file says.
-        for output in cell.outputs if cell.cell_type == "code" else ():
-            if output.output_type == "stream":
-                yield output.text
-            elif output.output_type != "error":
-                forms = ("text/html", "text/plain")
-                yield from (str(output.data.get(form, "")) for form in forms)
-
-
-def _cited(texts: Sequence[str], folder: Path) -> tuple[list[Recorded], list[str]]:
-    """The findings that outputs show, and the names of those not beside them."""
-    names = dict.fromkeys(name for text in texts for name in _SAVED.findall(text))
-    read = {name: _read(folder, name) for name in list(names)[:_MOST_CITED]}
-    findings = [finding for finding in read.values() if finding]
-    return findings, [plain(name) for name, finding in read.items() if not finding]
-
-
-def _read(folder: Path, name: str) -> Recorded | None:
-    """A finding by the last two parts of its path, in or below the folder only."""
-    for path in (folder / name, folder / FOLDER / name.rpartition("/")[2]):
-        if path.resolve().is_relative_to(folder.resolve()):
-            with contextlib.suppress(BadFileError):
-                return load(path)
-    return None
-
-
-def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
-    """Each machine once, with the time of its run or how many runs there were."""
-    runs = [(machine_in_words(f.machine), minute(f.recorded)) for f in findings]
-    matches = [match for text in texts for match in _MEASURED.findall(text)]
-    mentions = dict.fromkeys((plain(on, 600), when) for on, when in matches)
-    times = dict[str, set[str]]()
-    for name, when in (*runs, *list(mentions)[:_MOST_CITED]):
-        times.setdefault(name, set()).add(when)
-    for name, moments in times.items():
-        first, last = min(moments), max(moments)
-        runs_of = f"{len(moments)} runs from {first} to {last}"
-        yield f"{name}, {first if len(moments) == 1 else runs_of}"
 
 
 def _source(notebook: NotebookNode, name: str, saved: float) -> str:

@@ -1,13 +1,12 @@
 """A page for a colleague: the report, then an appendix with all that it rests on."""
 
-import functools
 import importlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from markupsafe import Markup
 
@@ -17,25 +16,19 @@ from perfkit.findings import reports
 from perfkit.findings.account import Account
 from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
 from perfkit.findings.store import Recorded, finding_of, write_whole
-from perfkit.findings.text import plain
+from perfkit.findings.text import plain, printable, templates
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
-_TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
 # Charts belong to questions, and those stand above what is found.
 _GALLERY = "perfkit.questions.gallery"
-_TITLE, _LONGEST_NOTE = 600, 2000
 UNSIGNED = Markup()
 
 
 class Picture(Protocol):
     """A chart, as a page needs it."""
 
-    def in_document(self, number: int) -> str:
-        """SVG whose ids begin with a number, so that several fit on one page."""
+    def in_page(self, prefix: str) -> str:
+        """HTML whose ids begin with ``prefix``, so that several fit on one page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +63,7 @@ def page_of(
         level: Of its heading.
         by: Who sends it, and why, as ``signed`` sets it.
     """
-    svgs = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
     summary = replace(report, folds=(), foot=(report.repeat,))
     folds, table = report.filled, report.table
@@ -83,19 +76,15 @@ def page_of(
     below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
     return Page(
-        title=plain(report.verdict.headline.replace("`", ""), _TITLE),
+        title=report.verdict.headline.replace("`", ""),
         report=Markup(html),
         appendix=Markup("".join(appendix)),
-        about=plain(" ".join(report.foot), _TITLE),
+        about=" ".join(report.foot),
     )
 
 
 def of_finding(
-    document: Recorded | Account,
-    *,
-    level: int = 1,
-    charts: bool = True,
-    by: Markup = UNSIGNED,
+    document: Recorded | Account, *, level: int = 1, by: Markup = UNSIGNED
 ) -> Page:
     """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
     if isinstance(document, Account):
@@ -105,8 +94,8 @@ def of_finding(
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
     # The table and the labels of the rates say the ratios.
     gallery: Any = importlib.import_module(_GALLERY)
-    selected = (k for k in gallery.kinds(document) if charts and k != "ratios")
-    figures = (gallery.chart(document, kind) for kind in selected)
+    kinds = (kind for kind in gallery.kinds(document) if kind != "ratios")
+    figures = (gallery.chart(document, kind) for kind in kinds)
     return page_of(report, figures, level=level, by=by)
 
 
@@ -118,8 +107,9 @@ def signed(author: str, note: str) -> Markup:
 def _paragraphs(**texts: str) -> Markup:
     """Each text under the class of its name; none for one that is empty."""
     template = Markup('<p class="{}">{}</p>')
-    notes = ((name, plain(text, _LONGEST_NOTE)) for name, text in texts.items())
-    return Markup().join(template.format(name, text) for name, text in notes if text)
+    return Markup().join(
+        template.format(name, printable(text)) for name, text in texts.items() if text
+    )
 
 
 def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> str:
@@ -138,22 +128,8 @@ def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED)
 
 def render(template: str, **values: Any) -> str:
     """Lay a page out; whatever is put into its template is escaped."""
-    return _environment().get_template(template).render(values)
-
-
-@functools.cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {"version": __version__, "style": Markup(STYLE)}
-    return environment
+    values |= {"version": __version__, "style": Markup(STYLE)}
+    return templates().get_template(template).render(values)
 
 
 def save(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.findings.account import Account
-from perfkit.findings.account_files import parse
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.questions.runs import home_of, seconds, watch_here
 from perfkit.training.account.collect import USUAL_S
@@ -65,7 +64,7 @@ def open_lines(
     """Make an account's session, not yet begun, or find the recording in its place."""
     make = maker(training, arguments, read=whole_script)
     if where := replay_from(replay):
-        accounts = recordings_of(name_of(make), digest(make), where, Account, parse)
+        accounts = recordings_of(name_of(make), digest(make), where, Account)
         return replace(max(accounts, key=lambda a: a.recorded), replayed=True)
     spent = USUAL_S if budget is None else max(_LEAST_S, seconds("budget", budget))
     return AccountSession(make, budget=spent, folder=home_of(folder), source=source)

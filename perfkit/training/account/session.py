@@ -20,9 +20,9 @@ from perfkit.engine.tick import Note
 from perfkit.engine.trial import Limits
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.account import Account, Call, Line, Retraced, Stage
-from perfkit.findings.account_files import save
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
+from perfkit.findings.store import save
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize
 from perfkit.machine.software import check_trains

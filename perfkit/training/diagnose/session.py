@@ -18,7 +18,6 @@ from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import BadParameterError, RunError
-from perfkit.findings import store
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
@@ -396,9 +395,7 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
         BadFileError: A file was given, and it is neither a finding nor a diagnosis.
         MissingPartError: There is no such recording.
     """
-    recordings = recordings_of(
-        name_of(maker), digest(maker), where, Diagnosis, store.parsed_recorded
-    )
+    recordings = recordings_of(name_of(maker), digest(maker), where, Diagnosis)
     return max(recordings, key=lambda d: (not d.finding.ended_early, d.recorded))
 
 

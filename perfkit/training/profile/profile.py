@@ -4,7 +4,7 @@ import datetime
 import functools
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,7 @@ from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import Ended, in_process
 from perfkit.errors import BadParameterError
-from perfkit.findings import store
 from perfkit.findings.profile import Profile
-from perfkit.findings.reading import encode, parse_as
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.questions.replay import recordings_of, replay_from
@@ -27,55 +25,6 @@ from perfkit.training.profile.traces import gathered
 
 MOST_STEPS, LONGEST_S = 10, 300.0
 _PREFIX = "perfkit-profile-"
-_MOST, _MOST_PARTS = 1000, 50
-_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
-
-
-def to_json(profile: Profile) -> str:
-    """Write a profile as JSON."""
-    return encode(profile).decode()
-
-
-def save(profile: Profile, path: str | Path) -> Path:
-    """Write a profile to a file.
-
-    The file is there in full or, whatever happens, as it was before.
-
-    Raises:
-        PerfkitError: It cannot be written there. The profile itself is untouched.
-    """
-    write = functools.partial(to_json, profile)
-    data = store.readable(write, parse, profile.kind)
-    return store.write_as(path, data, profile.kind)
-
-
-def parse(data: bytes, name: str) -> Profile:
-    """Read a profile from the bytes of a file, by the name that errors call it.
-
-    Raises:
-        BadFileError: It is anything but a profile; the sentence says what.
-    """
-    return parse_as(Profile, data, name, _faults)
-
-
-def _faults(profile: Profile) -> Iterator[str]:
-    """What no profiler can have seen, although each value is of the right type."""
-    for field in _LISTS:
-        if len(getattr(profile, field)) > _MOST:
-            yield f"it has more than {_MOST} entries in {field}"
-    if not profile.traced_s or not profile.untraced_s:
-        yield "it has no times"
-    if min((*profile.traced_s, *profile.untraced_s), default=1.0) <= 0:
-        yield "a time is not above 0"
-    if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
-        yield f"a step has more than {_MOST_PARTS} parts"
-    seconds = [*(step.seconds for step in profile.steps)]
-    seconds += [spent for step in profile.steps for spent in step.parts.values()]
-    seconds += [op.self_s for op in profile.table]
-    seconds += [stage.self_s for stage in profile.stages]
-    seconds += [kernel.total_s for kernel in profile.launched]
-    if min(seconds, default=0.0) < 0:
-        yield "a time is below 0"
 
 
 def profile(
@@ -111,7 +60,7 @@ def profile(
     _check(steps, timeout)
     make = maker(make_training)
     if where := replay_from(replay):
-        profiles = recordings_of(name_of(make), digest(make), where, Profile, parse)
+        profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
     xprof = traces.version()
     check_trains()

@@ -5,6 +5,7 @@ import base64
 from nbformat import v4
 
 from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from tests.findings.page.books import PNG, book, code, error, printed, result, widget
 from tests.findings.spoiled import sound
 from tests.hostile.texts import attacked
@@ -19,7 +20,7 @@ EVIL = "http://evil.example/x"
 
 def finding():
     """One with the attack in each of its texts."""
-    return parse(attacked(sound(), ATTACK), "x.json")
+    return parse(attacked(sound(), ATTACK), "x.json", Finding)
 
 
 def _encoded(text):
@@ -136,11 +137,6 @@ def _others():
         "widget with a page": [result(**widget() | {"html": _HTML["html script"]})],
         "picture that is none": [v4.new_output("display_data", liar)],
         "words of a picture": [result(png=PNG, text=ATTACK, metadata={"alt": ATTACK})],
-        "saved as": [
-            printed(f"Saved as ../../etc/passwd.json {ATTACK}\nSaved as ../a.json"),
-            printed("Saved as a\x00b/c.json"),
-            result(html=f"<p>Measured on {ATTACK}, 2025-01-01 00:00.</p>"),
-        ],
     }
     return {
         "code": book("# T", code(ATTACK)),

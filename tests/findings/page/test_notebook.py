@@ -8,11 +8,12 @@ import pytest
 from nbformat import v4
 
 from perfkit.findings import store
+from perfkit.findings.page import notebook
 from perfkit.findings.page.clean import Room
-from perfkit.findings.page.export import export, notebook
+from perfkit.findings.page.export import export
 from perfkit.findings.record import Verdict
 from perfkit.questions import gallery
-from tests.findings.made import MACHINE, finding
+from tests.findings.made import finding
 from tests.findings.page.books import (
     PNG,
     book,
@@ -143,33 +144,6 @@ def test_findings_that_came_after_the_notebook_are_told(page, tmp_path):
     assert "1 finding is newer than the notebook's file." in shown.text
     os.utime(path, (1e9, 1e9))
     assert "newer" not in page("# T", code("finding", printed("x"))).text
-
-
-def test_a_finding_brings_its_machine_and_its_method_until_it_is_gone(page, tmp_path):
-    path = store.save(finding(), tmp_path / "perfkit-findings")
-    card = result(store.load(path))
-    shown = page("# T", code("finding", card), code("finding", card), "## End")
-    (line,) = [words for words in shown.words("p") if MACHINE.summary in words][:1]
-    assert "2025-03-14 09:26" in line
-    assert shown.text.index(MACHINE.summary) < shown.text.index("End")
-    assert shown.words("h2")[-2:] == ["End", "How it was measured"]
-    assert "12 in 3 rounds" in shown.text
-    assert shown.words("h4").count("How sure is this?") == 1
-    path.unlink()
-    shown = page("# T", code("finding", card))
-    assert shown.text.count(MACHINE.summary) == 2
-    assert "Not beside the notebook, so that only what it shows" in shown.text
-    assert path.name in shown.text
-    # Two runs on one machine are one line.
-    times = ("2025-03-14T09:26:53+01:00", "2025-03-14T10:26:53+01:00")
-    cards = []
-    for time in times:
-        path = store.save(finding(recorded=time), tmp_path / "perfkit-findings")
-        cards.append(result(store.load(path)))
-    shown = page("# T", code("finding", *cards))
-    assert "2 runs from 2025-03-14 09:26 to 2025-03-14 10:26" in shown.text
-    assert set(shown.levels) == {1, 2, 3, 4}
-    assert shown.levels.count(3) == 2
 
 
 def test_charts_stand_in_the_page_with_their_words_and_it_stays_small(page):

@@ -11,7 +11,9 @@ import perfkit
 from perfkit import cli
 from perfkit.engine.tick import Note
 from perfkit.errors import BadParameterError, MissingPartError, RunError
-from perfkit.findings.account_files import parse, save
+from perfkit.findings.account import Account
+from perfkit.findings.reading import parse
+from perfkit.findings.store import save
 from perfkit.training.account import session as sessions
 from perfkit.training.account.collect import UNCONTAINED, collect
 from perfkit.training.account.lines import open_lines
@@ -105,7 +107,7 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
     assert (ended, json.loads(said.out)["kind"]) == (0, "account")
     assert "Read each file once." in said.err
     shown(monkeypatch, capsys, whole(), "--json", "x.json")
-    assert parse((here / "x.json").read_bytes(), "x") == whole()
+    assert parse((here / "x.json").read_bytes(), "x", Account) == whole()
     assert shown(monkeypatch, capsys, account(elsewhere_s=0.0))[0] == 1
     assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
 
@@ -204,7 +206,7 @@ def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_
     assert cli.main([*asked, "--json", "x.json"]) == 0
     assert "predict" in capsys.readouterr().out
     data = (here / "x.json").read_bytes()
-    found = parse(data, "x")
+    found = parse(data, "x", Account)
     predicts = on(found, numbered(path, "predict("))
     assert predicts.find_call("predict").count > 3
     assert on(found, 2, "helper.py").seconds["Python"] > 0
@@ -280,7 +282,7 @@ def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeyp
     assert found.training.endswith("made_by_hand")
     assert "It may write files." in found.verdict.warnings
     assert session.unsaved == ""
-    assert parse(found.path.read_bytes(), "x") == found
+    assert parse(found.path.read_bytes(), "x", Account) == found
 
 
 @pytest.mark.measures

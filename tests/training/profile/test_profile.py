@@ -13,6 +13,9 @@ import perfkit
 from perfkit import cli
 from perfkit.engine.processes import Ended, in_process
 from perfkit.errors import BadFileError, BadParameterError, RunError
+from perfkit.findings import store
+from perfkit.findings.profile import Profile
+from perfkit.findings.reading import parse
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.profile import profile, traces
 from perfkit.training.profile.course import STEPPED, stepped
@@ -82,7 +85,7 @@ def test_a_machine_without_a_gpu_is_told_so_and_it_is_read_again(made, tmp_path)
     assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
     assert made.memory().empty
     assert made.missing["memory"].startswith("The trace holds nothing of the memory")
-    assert perfkit.load(profile.save(made, tmp_path / "steps.json")) == made
+    assert perfkit.load(store.save(made, path=tmp_path / "steps.json")) == made
 
 
 def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
@@ -191,7 +194,7 @@ def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, caps
 
 
 def changed(**changes):
-    told = json.loads(profile.to_json(profiled.profile()))
+    told = json.loads(store.to_json(profiled.profile()))
     return json.dumps(told | changes).encode()
 
 
@@ -208,4 +211,4 @@ def changed(**changes):
 )
 def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
     with pytest.raises(BadFileError, match=why):
-        profile.parse(data, "steps.json")
+        parse(data, "steps.json", Profile)
