@@ -25,7 +25,7 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from perfkit.engine import preload, worker
+from perfkit.engine import worker
 from perfkit.engine.alone import remove_left
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import RunError, remedy
@@ -80,6 +80,7 @@ class Started:
         outcome: How it ended; None while it runs.
         message: One sentence on an outcome other than ``completed``.
         tail: The last of what it printed.
+        notes: What ``poll`` heard of notes so far, by name.
         stood: When it, or who listens to it, was stopped from outside: the end of each
             time by its begin, in nanoseconds of ``time.perf_counter_ns``.
     """
@@ -89,6 +90,7 @@ class Started:
         self.outcome: Outcome | None = None
         self.message = ""
         self.tail = ""
+        self.notes: dict[str, Any] = {}
         self.stood: dict[int, int] = {}
         self._heard = self._listened = self._frozen = time.perf_counter()
 
@@ -100,6 +102,7 @@ class Started:
         if self.outcome is not None:
             return []
         messages = self._hear(timeout)
+        self.notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
         before, self._listened = self._listened, time.perf_counter()
         if self._listened - before > timeout + _STOOD_STILL_S:
             # Who stood still could hear nothing, and that is not silence.
@@ -391,14 +394,14 @@ class Launcher:
 
     def _start_server(self) -> None:
         # Servers that were killed left theirs.
-        remove_left(_FOLDER, preload.LOG)
+        remove_left(_FOLDER, worker.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._context.set_forkserver_preload([preload.__name__])
+        self._context.set_forkserver_preload([worker.__name__])
         loaded = self._early_variables
         variables = self._variables | {
-            preload.FOLDER_VARIABLE: self._folder,
-            preload.PARENT_VARIABLE: str(os.getpid()),
+            worker.FOLDER_VARIABLE: self._folder,
+            worker.PARENT_VARIABLE: str(os.getpid()),
         }
         before = dict(os.environ)
         os.environ.update(variables)
@@ -413,7 +416,7 @@ class Launcher:
 
     def _last_words(self) -> str:
         try:
-            log = Path(self._folder, preload.LOG).read_text(errors="replace")
+            log = Path(self._folder, worker.LOG).read_text(errors="replace")
         except OSError:
             return ""
         lines = log[-_TAIL:].strip().splitlines()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from perfkit.engine.live import NO_TURNS, OneProcess, Opening, failed, turn
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.one_process import NO_TURNS, OneProcess, Opening, failed, turn
 from perfkit.engine.plan import Ticked, TrialEnded
 from perfkit.engine.steady import steady
 from perfkit.engine.tick import READY, Note

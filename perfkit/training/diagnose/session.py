@@ -12,8 +12,8 @@ from perfkit import __version__
 from perfkit.engine import spread
 from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import Message, launcher
+from perfkit.engine.live import Opening
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.one_process import Opening
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Limits, Outcome
@@ -211,12 +211,10 @@ class DiagnosisSession(Measurer[Diagnosis]):
             Limits(silence=max(_SLICE_S, longest)),
         )
         messages: list[Message] = []
-        notes: dict[str, Any] = {}
-        is_screening = False
+        notes, is_screening = running.notes, False
         try:
             while not (running.outcome or is_screening or self._stopped.is_set()):
                 messages += running.poll(_SLICE_S)
-                notes = {m[1]: m[2] for m in messages if m[0] == "note"}
                 is_screening = look.SPENT in notes
                 yield Preparing(look.doing(notes, "Looking at the training"))
         finally:

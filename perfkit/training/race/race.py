@@ -208,12 +208,10 @@ class RaceSession(Session):
             return None
         longest = Limits(silence=_LONGEST_LOOK_S)
         running = self._starter().start(First(side), self._seed, longest)
-        notes: dict[str, Any] = {}
         try:
             while not (running.outcome or self._stopped.is_set()):
-                messages = running.poll(_SLICE_S)
-                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
-                yield Preparing(look.doing(notes, f"Looking at {side.name}"))
+                running.poll(_SLICE_S)
+                yield Preparing(look.doing(running.notes, f"Looking at {side.name}"))
         finally:
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
@@ -221,7 +219,7 @@ class RaceSession(Session):
         outcome = running.outcome or "completed"
         remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
         try:
-            facts = look.facts_in(notes, outcome, running.message, remedy)
+            facts = look.facts_in(running.notes, outcome, running.message, remedy)
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
             raise
