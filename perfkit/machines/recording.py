@@ -20,8 +20,7 @@ from perfkit.findings.text import plain
 from perfkit.findings.training import why_missing
 from perfkit.machine import environment
 from perfkit.machine.checks import checks
-from perfkit.machine.collect import machine
-from perfkit.machine.load import observed
+from perfkit.machine.collect import machine, observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
 from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport, save

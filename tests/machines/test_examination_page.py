@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine.record import Load, Proof, Said, Software, Start
-from perfkit.machines.examination_page import answer, log_of, parts
+from perfkit.machines.examination import answer, log_of, parts
 from tests.findings.made import finding
 from tests.findings.test_report import taken_apart
 from tests.findings.test_report import written as written_in_short
