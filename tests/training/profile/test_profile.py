@@ -14,9 +14,9 @@ from perfkit import cli
 from perfkit.engine.processes import Ended, in_process
 from perfkit.errors import BadFileError, BadParameterError, RunError
 from perfkit.training.diagnose.failure import PROBLEM
-from perfkit.training.profile import profile, traces
+from perfkit.training.profile import profile
 from perfkit.training.profile.course import STEPPED, stepped
-from perfkit.training.profile.traces import gathered
+from perfkit.training.profile.profile import gathered
 from tests.findings.made import MACHINE
 from tests.training.profile import profiled, trainings
 
@@ -39,7 +39,7 @@ def trace(tmp_path_factory):
 def made(trace):
     """What is understood of it."""
     folder, ended = trace
-    found, failed = traces.read(str(folder))
+    found, failed = profile.read(str(folder))
     return gathered(
         profile.notes_of(ended),
         found,
@@ -47,7 +47,7 @@ def made(trace):
         machine=MACHINE,
         training="short_epochs",
         recorded="2026-05-04T10:00:00+02:00",
-        xprof=traces.version(),
+        xprof=profile.version(),
     )
 
 
@@ -152,12 +152,12 @@ def scripted(monkeypatch, tmp_path):
         }
         return Ended({STEPPED: told})
 
-    failed = {traces.MEMORY: "xprof could not read this part of the trace: so."}
+    failed = {profile.MEMORY: "xprof could not read this part of the trace: so."}
     found = profiled.tables()
-    del found[traces.MEMORY]
-    found[traces.OPS] = "[]"
+    del found[profile.MEMORY]
+    found[profile.OPS] = "[]"
     monkeypatch.setattr(profile, "in_process", process)
-    monkeypatch.setattr(profile.traces, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profile, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
     monkeypatch.setattr(profile, "launcher", Mock)
     # Where no other run holds the lock.

@@ -10,8 +10,8 @@ import pytest
 from perfkit.engine.processes import Ended
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.machine.record import Software
-from perfkit.training.profile import traces
-from perfkit.training.profile.traces import why_no_kernels
+from perfkit.training.profile import profile
+from perfkit.training.profile.profile import why_no_kernels
 from tests.findings.made import MACHINE
 from tests.training.profile import profiled
 
@@ -35,17 +35,19 @@ def scripted(breaks):
 
 def test_a_table_that_ends_the_process_costs_no_other():
     process, asked = scripted({})
-    found, failed = traces.read("here", process)
-    assert set(found) == set(traces.TOOLS)
-    assert found[traces.OPS] == "framework_op_stats of here"
+    found, failed = profile.read("here", process)
+    assert set(found) == set(profile.TOOLS)
+    assert found[profile.OPS] == "framework_op_stats of here"
     # All of them come from one process.
     assert (failed, len(asked)) == ({}, 1)
-    process, asked = scripted({traces.OPS: "was ended by SIGABRT.", traces.MEMORY: ""})
-    found, failed = traces.read("here", process)
-    assert set(found) == {traces.STEPS, traces.KERNELS}
+    process, asked = scripted(
+        {profile.OPS: "was ended by SIGABRT.", profile.MEMORY: ""}
+    )
+    found, failed = profile.read("here", process)
+    assert set(found) == {profile.STEPS, profile.KERNELS}
     said = "xprof could not read this part of the trace: "
-    assert failed[traces.OPS] == f"{said}was ended by SIGABRT."
-    assert failed[traces.MEMORY] == f"{said}gave nothing."
+    assert failed[profile.OPS] == f"{said}was ended by SIGABRT."
+    assert failed[profile.MEMORY] == f"{said}gave nothing."
     assert len(asked) == 2
 
 
@@ -65,7 +67,7 @@ def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, comm
     monkeypatch.setattr(importlib.util, "find_spec", there.get)
     monkeypatch.setattr(sys, "prefix", "/home/ada/perfkit/.venv")
     with pytest.raises(MissingPartError) as caught:
-        traces.version()
+        profile.version()
     assert str(caught.value).endswith(f"in this environment: {command}")
 
 
@@ -74,7 +76,7 @@ def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, comm
 
 def test_a_step_keeps_all_its_parts_in_seconds():
     text = json.dumps(profiled.steps_table((4.0, 1.0), (5.0, 1.5)))
-    first, second = traces.steps(text)
+    first, second = profile.steps(text)
     assert (first.name, second.name) == ("train 0", "train 1")
     parts = {"input": 0.004, "host compute": 0.001, "device compute": 0.0}
     assert first.parts == pytest.approx(parts | {"all other": 0.0005})
@@ -85,13 +87,13 @@ def test_a_step_keeps_all_its_parts_in_seconds():
     made[1] = profiled.table(
         [{"stepnum": "train 0", "sparseTimeMs": 2.0, "stepTimeMs": 2.0}]
     )
-    (step,) = traces.steps(json.dumps(made))
+    (step,) = profile.steps(json.dumps(made))
     assert step.parts == {"sparse": 0.002}
 
 
 def test_stages_come_with_the_most_expensive_first():
     text = json.dumps(profiled.steps_table((4.0, 1.0)))
-    stages = traces.stages(text)
+    stages = profile.stages(text)
     assert [stage.name for stage in stages] == ["Root::Map", "Iterator::Root"]
     assert stages[1].total_s == pytest.approx(0.003)
     assert stages[0].count == 320
@@ -104,7 +106,7 @@ def test_idle_time_is_no_operation():
         ("Host", "Dataset", "Iterator::Root", 20.0, 900.0, 600.0),
     )
     for tables in (made, made[:1]):
-        found = traces.ops(json.dumps(tables))
+        found = profile.ops(json.dumps(tables))
         assert [(op.name, op.device) for op in found] == [
             ("Iterator::Root", "host"),
             ("dense/MatMul", "device"),
@@ -114,24 +116,24 @@ def test_idle_time_is_no_operation():
 
 def test_a_kernel_tells_whether_it_uses_tensor_cores():
     made = profiled.kernels_table(("sgemm", 100.0, False), ("hgemm", 400.0, True))
-    first, second = traces.kernels(json.dumps(made))
+    first, second = profile.kernels(json.dumps(made))
     assert first.name == "hgemm"
     assert first.tensor_cores
     assert first.could_use_them
     assert second.total_s == pytest.approx(1e-4)
     assert first.occupancy == 0.5
-    assert traces.kernels(json.dumps(profiled.kernels_table())) == ()
+    assert profile.kernels(json.dumps(profiled.kernels_table())) == ()
 
 
 def test_memory_is_told_in_bytes_though_xprof_writes_texts():
     text = json.dumps(profiled.memory_table(GPU_0_bfc=353024))
-    (held,) = traces.memory(text)
+    (held,) = profile.memory(text)
     assert (held.allocator, held.peak, held.peak_ever) == ("GPU_0_bfc", 353024, 543744)
     assert held.capacity == 64 * 2**30
-    assert traces.memory(json.dumps(profiled.memory_table())) == ()
+    assert profile.memory(json.dumps(profiled.memory_table())) == ()
 
 
-@pytest.mark.parametrize("read", [read for _, read in traces._READERS.values()])
+@pytest.mark.parametrize("read", [read for _, read in profile._READERS.values()])
 @pytest.mark.parametrize(
     "text",
     [
@@ -151,9 +153,9 @@ def test_what_is_no_table_is_told_in_a_sentence(read, text):
 def test_what_the_profiler_warns_of_is_found():
     made = profiled.steps_table((4.0, 1.0))
     made[3] = profiled.table([{"severity": "ERROR", "message": "CUPTI was refused"}])
-    assert traces.warnings_of(json.dumps(made)) == ("CUPTI was refused",)
-    assert traces.warnings_of(json.dumps(profiled.steps_table((4.0, 1.0)))) == ()
-    assert traces.warnings_of("none") == ()
+    assert profile.warnings_of(json.dumps(made)) == ("CUPTI was refused",)
+    assert profile.warnings_of(json.dumps(profiled.steps_table((4.0, 1.0)))) == ()
+    assert profile.warnings_of("none") == ()
 
 
 # Why a trace holds no kernels, told from logs: no machine here refuses.
