@@ -32,9 +32,14 @@ from perfkit.training.diagnose.session import LEAST_BUDGET_S
 from perfkit.training.race import learning
 from perfkit.training.race.commits import changed
 from perfkit.training.race.question import Race, in_times, lower, packages
-from perfkit.training.race.rounds import Rounds, budget_for, decided
+from perfkit.training.race.rounds import (
+    Rounds,
+    WholeRace,
+    budget_for,
+    decided,
+    foreseeing,
+)
 from perfkit.training.race.sides import Asked, First, Side, entrants
-from perfkit.training.race.whole import WholeRace, foreseeing
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "

@@ -17,9 +17,8 @@ from perfkit.progress import Board, in_html, in_text
 from perfkit.questions import gallery
 from perfkit.training.diagnose.script import WholeScript
 from perfkit.training.race.race import RaceSession, open_race, race
-from perfkit.training.race.rounds import Rounds
+from perfkit.training.race.rounds import Rounds, WholeRace, foreseeing
 from perfkit.training.race.sides import Asked, entrants
-from perfkit.training.race.whole import WholeRace, foreseeing
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written
 from tests.training.race.built import NEW, OLD, sides
