@@ -1,8 +1,7 @@
 """The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
 
-import asyncio
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -30,16 +29,14 @@ from perfkit.panel.view import (
     View,
     answer_at_once,
     button,
-    no_run,
     watch,
 )
-from perfkit.panel.worker import SLICE_S, Measuring
+from perfkit.panel.worker import Measuring
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay, replay_from
 from perfkit.questions.runs import (
     default_budget,
     experiment_of,
-    interrupt_is_stop,
     open_replay,
     open_session,
     seconds,
@@ -132,8 +129,7 @@ class Panel(Measuring[Finding]):
         finding: What the last run found; None if it found nothing.
     """
 
-    subject = "The run"
-    nothing = NOTHING
+    verb = "perfkit.run"
     # Whether the budget may be left to what is measured.
     is_auto = False
 
@@ -168,20 +164,6 @@ class Panel(Measuring[Finding]):
 
     def _latest(self) -> Finding | None:
         return self.finding
-
-    def __await__(self) -> Generator[Any, None, Finding]:
-        """Do as ``result`` without blocking the kernel: ``await panel``."""
-        return self._result().__await__()
-
-    async def _result(self) -> Finding:
-        if self.finding is None:
-            self.start()
-        with interrupt_is_stop() as interrupted:
-            while self.running:
-                if interrupted.is_set():
-                    self.stop()
-                await asyncio.sleep(SLICE_S)
-        return self._require_result()
 
     # What the worker does; only here are widgets changed.
 
@@ -242,15 +224,11 @@ class Panel(Measuring[Finding]):
         since = self._ran_with or self.controls.described()
         return self.controls.mark_changes(since)
 
-    def _static_html(self) -> str:
-        settings = self.controls.described().items()
-        return view.static_html(self._question, settings, self.finding)
-
 
 class RacePanel(Panel):
     """The panel of a race: its sides are what was given, and the budget is set."""
 
-    is_auto = True
+    verb, is_auto = "perfkit.race", True
 
     def __init__(self, request: Asked, **options: Any) -> None:
         self._request = request
@@ -372,8 +350,7 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         applied: What was found when marked changes were measured again; None before.
     """
 
-    subject = "The run"
-    nothing = NOTHING
+    verb = "perfkit.diagnose"
 
     def __init__(
         self,
@@ -442,10 +419,6 @@ class DiagnosisPanel(Measuring[Diagnosis]):
             self.diagnosis = diagnosis and with_guess(diagnosis, guess)
             if self.diagnosis:
                 self.view.show(self.diagnosis)
-
-    def _static_html(self) -> str:
-        question = f"<p><b>{_QUESTION}</b></p><p>{no_run('perfkit.diagnose')}</p>"
-        return self.diagnosis._repr_html_() if self.diagnosis else question
 
     def _sentence(self, error: Exception) -> str:
         text = super()._sentence(error)

@@ -13,9 +13,11 @@ from markupsafe import Markup
 
 from perfkit import units
 from perfkit.engine.plan import TrialStarted, seconds_for
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.page.page import findings_page, signed
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
+from perfkit.findings.shown import Shown
 from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
@@ -151,31 +153,20 @@ def download(name: str, text: str, noun: str = "page", run: str = "") -> str:
     )
 
 
-def static_html(
-    question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
-) -> str:
-    """What stands for a panel without a kernel: its finding, or its settings."""
-    if finding is not None:
+def static_html(question: str, verb: str, document: Shown | None) -> str:
+    """What stands for a panel without a kernel: its report, or what to do."""
+    if document is None:
+        return (
+            f"<p><b>{escape(question)}</b></p><p>No run yet. Run this notebook in "
+            "JupyterLab, Jupyter Notebook or VS Code to use the panel; where it does "
+            f"not appear, <code>{verb}(...)</code> does the same.</p>"
+        )
+    figure = ""
+    if isinstance(document, Finding | Diagnosis):
         from perfkit.questions.gallery import chart
 
-        return in_html(finding.report, figure=chart(finding).in_page())
-    rows = "".join(
-        f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
-        for label, text in settings
-    )
-    return (
-        f"<p><b>{escape(question)}</b></p><p>{no_run('perfkit.run')} "
-        f"The panel is set to:</p><table>{rows}</table>"
-    )
-
-
-def no_run(verb: str) -> str:
-    """What to do on a page, or on a server without widgets, where no panel is seen."""
-    return (
-        "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
-        f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
-        "same."
-    )
+        figure = chart(document).in_page()
+    return in_html(document.report, figure=figure)
 
 
 class RunView:
@@ -183,7 +174,6 @@ class RunView:
 
     Args:
         tooltip: What Run does.
-        stop_tooltip: What Stop does.
 
     Attributes:
         chart: What the panel does, how far it is, and the live chart.
@@ -195,16 +185,12 @@ class RunView:
     # What waits while the panel is at work.
     _waiting: tuple[Any, ...] = ()
 
-    def __init__(
-        self, tooltip: str, stop_tooltip: str = "End the run and keep what was measured"
-    ) -> None:
+    def __init__(self, tooltip: str) -> None:
         self.chart = LiveChart()
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
-        self.run, self.stop = (
-            button("Run", tooltip, "primary"),
-            button("Stop", stop_tooltip),
-        )
+        self.run = button("Run", tooltip, "primary")
+        self.stop = button("Stop", "End the run and keep what was measured")
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
