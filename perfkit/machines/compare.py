@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perfkit import documents
+from perfkit import documents, units
 from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
@@ -95,6 +95,23 @@ class Row:
         if self.verdict == "slower":
             return "B"
         return "A" if self.verdict == "faster" else ""
+
+    @property
+    def speed_text(self) -> str:
+        """B's speed over A's with its interval; "" where it is not known."""
+        if self.speed is None:
+            return ""
+        return units.ratio_between(self.speed, self.low, self.high)
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """How many times as long or as fast, and the ends of the interval."""
+        values = self.speed or 1.0, self.low, self.high
+        middle, *ends = (1 / v if self.slower == "B" else v for v in values)
+        low, high = sorted(ends)
+        if not units.is_known(low, high):
+            return units.UNKNOWN, "how much is not known yet"
+        return units.times(middle), f"{units.times(low)} to {units.times(high)}"
 
 
 @functools.singledispatch

@@ -20,7 +20,7 @@ from perfkit.findings.reading import (
 )
 from perfkit.findings.shown import Saved
 from perfkit.findings.text import plain
-from perfkit.findings.training import PARTS, Training
+from perfkit.findings.training import ENDED, PARTS, Training
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -115,6 +115,19 @@ class Passport(Saved):
         """Whether anything was measured."""
         rates = [benchmark.rate for benchmark in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
+
+    @property
+    def too_short(self) -> str:
+        """That no training fit into the budget, and which to give; "" if one did."""
+        ended = any(training.missing == ENDED for training in self.trainings)
+        if not ended or self.stopped or any(t.rate for t in self.trainings):
+            return ""
+        # On a busy machine the usual one may be too short as well.
+        enough = max(BUDGET_S, 2 * self.budget_s)
+        return (
+            f"No reference training was measured in {self.budget_s:.0f} s: make it "
+            f"again with a budget of {enough:.0f} s."
+        )
 
 
 # One takes 20 to 40 KB.
