@@ -123,13 +123,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """Something that the run will not do as it looks now, and what to do about it."""
-
-    message: str
-
-
-@dataclass(frozen=True)
 class Finished:
     """The run is over, by its budget, by narrow intervals or by Stop."""
 
@@ -145,7 +138,6 @@ Event = (
     | Sampled
     | TrialEnded
     | Progress
-    | Foreseen
     | Finished
 )
 

@@ -146,14 +146,12 @@ class Panel(Measuring[Finding]):
         self.controls = Controls(experiment, budget, guess, auto=self.is_auto)
         self.view = View(self.controls)
         self.finding: Finding | None = None
-        self._baseline = experiment.baseline
         self._seed, self._folder, self._replay = seed, folder, replay
         self._ran_with: dict[str, str] | None = None
         self.view.ask(experiment)
         super().__init__(experiment.name, self.view, experiment.question)
         self._tell(_READY_TO_REPLAY if replay_from(replay) else READY)
         self.controls.on_change(lambda: self._soon(self._changed))
-        self._sign(self.view.runs)
 
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
@@ -282,7 +280,7 @@ class DiagnosisView(Answering):
         pressed = (self.run, self.stop, self.guess, self.budget)
         row = boxed("perfkit-buttons", *pressed)
         parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
-        below = (self._marks, self.applied, self.runs.widget)
+        below = (self._marks, self.applied, self.runs.table)
         self.box.children = (*parts, *below)
         self.enable(running=False)
 
@@ -370,7 +368,6 @@ class DiagnosisPanel(Measuring[Diagnosis]):
         self.view.say(view.READY)
         super().__init__("diagnosis", self.view, _QUESTION)
         self.view.apply.on_click(lambda _: self.apply())
-        self._sign(self.view.runs)
 
     def apply(self) -> None:
         """Measure the marked changes at once against the training as given."""

@@ -9,12 +9,11 @@ from html import escape
 from typing import Any
 
 import ipywidgets as widgets
-from markupsafe import Markup
 
 from perfkit import units
 from perfkit.engine.plan import TrialStarted, seconds_for
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.page.page import findings_page, signed
+from perfkit.findings.page.page import findings_page
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.shown import Shown
@@ -77,26 +76,13 @@ class Runs:
 
     Attributes:
         table: The runs, the newest first; of one run only its links.
-        author: Who sends a page.
-        note: What they say to it.
-        widget: All of it; the two fields are there once there is a page to sign.
     """
 
     def __init__(self) -> None:
         self.table = widgets.HTML()
-        options: Any = {"placeholder": "on the page", "continuous_update": False}
-        purpose, sender = (
-            "What you say to it, such as what it is for",
-            "Who sends the page",
-        )
-        self.author = widgets.Text(description="author", tooltip=sender, **options)
-        self.note = widgets.Text(description="note", tooltip=purpose, **options)
-        self._signed = boxed("perfkit-controls", self.author, self.note)
-        self.widget = widgets.VBox((self.table,))
-        self.widget.add_class("perfkit-runs")
-        # Each with what was found, and its links by how they are signed.
-        self._rows: collections.deque[tuple[str, Recorded, dict[Markup, str]]]
-        self._rows = collections.deque(maxlen=_KEPT)
+        self.table.add_class("perfkit-runs")
+        # The cells of each, and its links.
+        self._rows = collections.deque[tuple[str, str]](maxlen=_KEPT)
         self._count = 0
 
     def add(self, document: Recorded, changes: Iterable[str]) -> None:
@@ -108,36 +94,23 @@ class Runs:
         texts = (changed, plain(came), how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
         row = f'<th scope="row">{self._count}</th>{cells}'
-        self._rows.appendleft((row, document, {}))
-        self.draw()
-
-    def draw(self) -> None:
-        """Show the runs, with links to pages that are signed as the fields say."""
-        by = signed(self.author.value, self.note.value)
-        numbers = range(self._count, 0, -1)
-        rows = []
-        for number, (row, document, cache) in zip(numbers, self._rows, strict=False):
-            if by not in cache:  # To draw its charts takes seconds.
-                cache.clear()
-                cache[by] = downloads(document, by, f"run {number}")
-            rows.append((row, cache[by]))
-        self.widget.children = (self.table, self._signed) if rows else (self.table,)
-        if len(rows) < 2:
-            self.table.value = "".join(f"<p>{links}</p>" for _, links in rows)
+        self._rows.appendleft((row, downloads(document, f"run {self._count}")))
+        if len(self._rows) < 2:
+            self.table.value = f"<p>{self._rows[0][1]}</p>"
             return
         heads = ("run", "what was changed", "what came of it", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in rows)
+        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in self._rows)
         self.table.value = (
             '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def downloads(document: Recorded, by: Markup, run: str) -> str:
+def downloads(document: Recorded, run: str) -> str:
     """Links to the page and to the finding that hold all of it."""
     stem = document.path.stem if document.path else "finding"
-    page = download(f"{stem}.html", findings_page([document], by), run=run)
+    page = download(f"{stem}.html", findings_page([document]), run=run)
     file = download(f"{stem}.json", to_json(document), "finding", run=run)
     return f"{page} \N{MIDDLE DOT} {file}"
 
@@ -338,7 +311,7 @@ class View(Answering):
         self.settings.observe(lambda _: _unfold(self.settings, folded), "value")
         _unfold(self.settings, folded)
         above = (self.asked, row, self.settings, folded)
-        below = (self.chart, self.card, self.runs.widget)
+        below = (self.chart, self.card, self.runs.table)
         self.box.children = (*above, *below)
         self.enable(running=False)
 

@@ -16,7 +16,7 @@ import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.shown import Shown
-from perfkit.panel.view import NOTHING, Runs, RunView, static_html
+from perfkit.panel.view import NOTHING, RunView, static_html
 from perfkit.questions.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
@@ -280,11 +280,6 @@ class Measuring(Generic[Found]):
         if isinstance(error, PerfkitError):
             return str(error)
         return f"The run broke off: {type(error).__name__}: {error}."
-
-    def _sign(self, runs: Runs) -> None:
-        """Let what is typed as author and note be on the pages of the runs."""
-        for field in (runs.author, runs.note):
-            field.observe(lambda _: self._soon(runs.draw), "value")
 
     @contextlib.contextmanager
     def _stoppable(self, work: Stoppable) -> Iterator[None]:

@@ -37,7 +37,7 @@ from perfkit.training.race.rounds import (
     WholeRace,
     budget_for,
     decided,
-    foreseeing,
+    expecting,
 )
 from perfkit.training.race.sides import Asked, First, Side, entrants
 
@@ -158,8 +158,8 @@ class RaceSession(Session):
             if self._stopped.is_set():
                 return
             events, race = super()._measure(), self._race
-            if isinstance(race, WholeRace):
-                events = foreseeing(events, race)
+            if isinstance(race, WholeRace) and race.auto:
+                events = expecting(events, race)
             yield from events
 
     def _starter(self) -> Launchers:

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.plan import Event, Foreseen, Progress, TrialEnded
+from perfkit.engine.plan import Event, Progress, TrialEnded
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import RUN
@@ -173,18 +173,16 @@ class WholeRace(Race):
         return self.packages
 
 
-def foreseeing(events: Iterable[Event], race: WholeRace) -> Iterator[Event]:
-    """Add how many runs the budget holds, once the first run has ended."""
-    measured, warning = None, ""
+def expecting(events: Iterable[Event], race: WholeRace) -> Iterator[Event]:
+    """Tell how long runs without a budget take, as far as those that ended show."""
+    measured = None
     for event in events:
         if isinstance(event, TrialEnded):
             measured = event.measurement
-        if race.auto and isinstance(event, Progress):
+        if isinstance(event, Progress):
             expected = race.expected_s(measured) if measured else 0.0
             event = replace(event, expected=expected)
         yield event
-        if measured and not warning and (warning := race.too_few(measured)):
-            yield Foreseen(warning)
 
 
 def _in_tens(seconds: float) -> int:
