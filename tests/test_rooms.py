@@ -15,7 +15,7 @@ from perfkit.questions import experiments
 
 HOUSE = Path(perfkit.__file__).parent
 ROOMS = {
-    kind.__module__.removeprefix("perfkit.experiments."): name
+    kind.__module__.removeprefix("perfkit.questions."): name
     for name, kind in experiments().items()
 }
 # Each question is missing in half of the houses, and no two in the same ones: so of any
@@ -47,7 +47,7 @@ def test_questions_leave_nothing_behind_that_misses_them(tmp_path, number):
     made = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HOUSE, house, copy_function=os.link, ignore=made)
     for room in gone:
-        place = house / "experiments" / room
+        place = house / "questions" / room
         shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
     ran = subprocess.run(
         [sys.executable, "-c", EVERYTHING, str(house / "reference")],

@@ -198,7 +198,7 @@ def test_what_an_environment_lacks_is_lent_to_it(tmp_path, monkeypatch, killed):
     lent.close()
     assert not folder.exists()
     # The links are gone, and not what they led to.
-    assert (trials.ROOT / "perfkit" / "measure" / "host.py").is_file()
+    assert (trials.ROOT / "perfkit" / "engine" / "host.py").is_file()
 
 
 def test_a_server_that_cannot_start_says_why_and_what_to_try(tmp_path):
