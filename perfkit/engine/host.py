@@ -30,7 +30,7 @@ import cloudpickle
 from perfkit.engine.launcher import Message, Running, Started, launcher
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
-from perfkit.machine import software
+from perfkit.machine import environment
 
 # What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
 _LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
@@ -120,7 +120,7 @@ def environment_of(place: Place) -> Environment:
             f"{name} lacks {missing}, which this Python's would not fit: "
             f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
         )
-    versions = software.versions([folder for folder in answer["path"] if folder])
+    versions = environment.versions([folder for folder in answer["path"] if folder])
     keras = versions.get("keras", "3")
     if keras.startswith(("0.", "1.", "2.")):
         raise MissingPartError(

@@ -165,7 +165,6 @@ class Plan:
         seed: Of the order and of the trials' random numbers.
         prepare: Makes what every variant needs; its time is not in the budget.
         in_turns: Whether the trials of a round may take turns.
-        memory: Bytes that each trial may allocate; None for no limit.
         tries: What to try after the rounds, in time of its own; None for nothing.
         overrun: Times the budget that the first round may take, because without it
             there is no answer at all.
@@ -192,7 +191,6 @@ class Plan:
     seed: int = 0
     prepare: Callable[[], Iterator[Any]] | None = None
     in_turns: bool = True
-    memory: int | None = None
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Variant, ...]] | None = None

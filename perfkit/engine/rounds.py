@@ -342,7 +342,7 @@ class Run:
         if self.plan.runs:
             # It tells nothing until its end.
             silence = math.inf
-        limits = Limits(silence=silence, memory=self.plan.memory)
+        limits = Limits(silence=silence)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
         yield TrialStarted(name, self._round, self._now_s())

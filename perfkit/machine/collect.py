@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from perfkit.errors import BadParameterError
-from perfkit.machine import environment, limits, nvml, software
+from perfkit.machine import environment, limits, nvml
 from perfkit.machine.limits import (
     amounts_of,
     call_or_none,
@@ -86,7 +86,7 @@ def _describe(root: Path, names: tuple[str, ...]) -> Machine:
         python=platform.python_version(),
         versions={
             name: environment.hide_names(version, names)
-            for name, version in software.versions(sys.path).items()
+            for name, version in environment.versions(sys.path).items()
         },
         environment=environment.that_matter(os.environ, names),
         gpus=gpus,
@@ -99,13 +99,15 @@ def _describe(root: Path, names: tuple[str, ...]) -> Machine:
 
 
 def _software(root: Path) -> Software:
-    container = software.in_container(root, os.environ)
+    container = environment.in_container(root, os.environ)
     kind, loaded = platform.system(), "tensorflow" in sys.modules
     if loaded and not _SEEN:
         _SEEN.update(os.environ)
     return replace(
-        software.tensorflow(sys.path),
-        platform=software.platform(root, os.environ, kind, container=container),
+        environment.tensorflow(sys.path),
+        platform=environment.kind_of_system(
+            root, os.environ, kind, container=container
+        ),
         container=container,
         set_late=environment.changed(os.environ, _SEEN) if loaded else (),
     )
@@ -127,14 +129,14 @@ def _system(root: Path) -> str:
         return f"macOS {mac}" if mac else f"{platform.system()} {platform.release()}"
     # Vendors append names of their own to a kernel's release; two numbers say enough.
     linux = "Linux " + ".".join(re.findall(r"\d+", release)[:2])
-    wsl = software.wsl_version(root, os.environ)
+    wsl = environment.wsl_version(root, os.environ)
     return f"{linux} (WSL{'' if wsl == 1 else wsl})" if wsl else linux
 
 
 def _nvidia_cards(root: Path) -> int | None:
     """How many the bus lists; a guest of Windows does not see its bus."""
     devices = folders(root / "sys/bus/pci/devices", r"[\w:.]+")
-    if software.wsl_version(root, os.environ):
+    if environment.wsl_version(root, os.environ):
         return None
     kinds = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in kinds)

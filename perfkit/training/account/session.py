@@ -24,8 +24,7 @@ from perfkit.findings.account_files import save
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
-from perfkit.machine.environment import anonymize
-from perfkit.machine.software import check_trains
+from perfkit.machine.environment import anonymize, check_trains
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
 from perfkit.training.diagnose import failure

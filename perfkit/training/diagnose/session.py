@@ -24,7 +24,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import as_budget
 from perfkit.machine.collect import machine
-from perfkit.machine.software import check_trains
+from perfkit.machine.environment import check_trains
 from perfkit.questions.replay import recordings_of
 from perfkit.questions.session import Keeper, Measurer, check_budget
 from perfkit.training.account import causes

@@ -26,9 +26,8 @@ from perfkit.findings import store
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.findings.reading import encode, parse_as
 from perfkit.machine.collect import machine
-from perfkit.machine.environment import anonymize
+from perfkit.machine.environment import anonymize, check_trains
 from perfkit.machine.record import Machine
-from perfkit.machine.software import check_trains
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import digest, maker, name_of
