@@ -25,7 +25,7 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from perfkit.engine import worker
+from perfkit.engine import preload, worker
 from perfkit.engine.alone import remove_left
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import RunError, remedy
@@ -394,14 +394,14 @@ class Launcher:
 
     def _start_server(self) -> None:
         # Servers that were killed left theirs.
-        remove_left(_FOLDER, worker.LOG)
+        remove_left(_FOLDER, preload.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._context.set_forkserver_preload([worker.__name__])
+        self._context.set_forkserver_preload([preload.__name__])
         loaded = self._early_variables
         variables = self._variables | {
-            worker.FOLDER_VARIABLE: self._folder,
-            worker.PARENT_VARIABLE: str(os.getpid()),
+            preload.FOLDER_VARIABLE: self._folder,
+            preload.PARENT_VARIABLE: str(os.getpid()),
         }
         before = dict(os.environ)
         os.environ.update(variables)
@@ -416,7 +416,7 @@ class Launcher:
 
     def _last_words(self) -> str:
         try:
-            log = Path(self._folder, worker.LOG).read_text(errors="replace")
+            log = Path(self._folder, preload.LOG).read_text(errors="replace")
         except OSError:
             return ""
         lines = log[-_TAIL:].strip().splitlines()

@@ -1,21 +1,11 @@
-"""The trial's side: runs one variant in a fresh process and streams what it yields.
+"""The trial's side: runs one variant in a fresh process and streams what it yields."""
 
-The fork server imports this module once, so that every trial has TensorFlow already. It
-runs no operation: devices, thread pools and allocators are each trial's own. A fork
-server notices only after that import, which takes seconds, that nobody needs it any
-more, so until then the system is asked to end it with its parent.
-"""
-
-import atexit
-import contextlib
-import ctypes
 import fcntl
 import multiprocessing
 import os
 import random
 import re
 import resource
-import shutil
 import signal
 import sys
 import tempfile
@@ -197,53 +187,3 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     if where := traceback.extract_tb(error.__traceback__):
         line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
     return "crashed", f"raised {kind}: {first}{line}"
-
-
-# A folder of our own: what the import prints, and whatever trials leave behind. They
-# are killed in the middle of their work, so nobody else would ever tidy up.
-FOLDER_VARIABLE = "PERFKIT_LAUNCHER_FOLDER"
-LOG = "log"
-PARENT_VARIABLE = "PERFKIT_LAUNCHER_PARENT"
-# From <linux/prctl.h>; Python has no name for it.
-_PR_SET_PDEATHSIG = 1
-
-
-def _set_death_signal(number: int) -> None:
-    """Have the system send this signal once our starter thread ends; 0: none."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
-def _import_everything(parent: int, folder: str) -> None:
-    _set_death_signal(signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    # An interrupt reaches all processes of a terminal or kernel and means the run; the
-    # next run needs this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import cloudpickle  # noqa: F401
-
-    # Without TensorFlow a trial that needs none still runs.
-    with contextlib.suppress(ImportError):
-        import keras  # noqa: F401
-        import tensorflow  # noqa: F401
-    atexit.register(_leave, folder)
-    # The thread that started this process ends now, and its process does not.
-    _set_death_signal(0)
-
-
-def _leave(folder: str) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    # Taking TensorFlow apart takes seconds, and serves nobody.
-    os._exit(0)
-
-
-if _folder := os.environ.get(FOLDER_VARIABLE):
-    _log = os.path.join(_folder, LOG)
-    _fd = os.open(_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    # As long as this process lives nobody takes the folder for one that was left.
-    fcntl.flock(_fd, fcntl.LOCK_SH)
-    os.dup2(_fd, 1)
-    os.dup2(_fd, 2)
-    os.close(_fd)
-    os.environ["TMPDIR"] = tempfile.tempdir = _folder
-    _import_everything(int(os.environ[PARENT_VARIABLE]), _folder)
