@@ -15,8 +15,16 @@ from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import as_sentence, minute, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
-from perfkit.machines.record import Passport, load, to_json
-from perfkit.machines.sides import Key, Side, Value, side_of, write_amount
+from perfkit.machines.record import (
+    Key,
+    Passport,
+    Side,
+    Value,
+    load,
+    side_of,
+    to_json,
+    write_amount,
+)
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.

@@ -23,12 +23,18 @@ from perfkit.machine.checks import checks
 from perfkit.machine.collect import machine, observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
-from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport, save
+from perfkit.machines.record import (
+    BUDGET_S,
+    MICROBENCHMARKS,
+    TRAININGS,
+    BenchmarkRate,
+    Passport,
+    save,
+)
 from perfkit.progress import Board, Display, display_here
 from perfkit.questions import experiment, runs
 from perfkit.questions.session import Session
 
-MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Of what is left when each begins: the trainings take all that the first left.
 _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
 # Below this there is no time to start TensorFlow in a process of its own as well.
