@@ -17,7 +17,6 @@ from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.plan import (
     Event,
     Finished,
-    Foreseen,
     Prepared,
     Preparing,
     Progress,
@@ -88,14 +87,12 @@ class Board:
         spent: Seconds of the budget spent.
         expected: Seconds the trials will take as it looks now; 0 if unknown.
         over: Whether the run has ended.
-        foreseen: What it will not do as it looks now; "" for nothing.
     """
 
     doing: str = "Getting ready"
     spent: float = 0.0
     expected: float = 0.0
     over: bool = False
-    foreseen: str = ""
     _round: int = 0
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
@@ -122,8 +119,6 @@ class Board:
                 self._measurement, self._tick_unit = measurement, trial.unit
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
-            case Foreseen(message):
-                self.foreseen = message
             case Finished(measurement, stopped):
                 self._finish(len(measurement.trials), stopped=stopped)
 
@@ -133,7 +128,7 @@ class Board:
         plural = "trial" if trials == 1 else "trials"
         self.doing = f"{end}: {trials} {plural} in {units.seconds(round(self.spent))}"
         self.over = True
-        self._measurement, self._meters, self.foreseen = None, {}, ""
+        self._measurement, self._meters = None, {}
 
     def _begin(self, variant: str, number: int) -> None:
         if number != self._round:
@@ -199,17 +194,12 @@ def with_interval(timing: Timing, unit: str = "examples") -> str:
 def in_text(board: Board) -> str:
     """Write a board as a line or two, for a reader without HTML."""
     first = ", ".join(part for part in (board.doing, board.time_left) if part)
-    foreseen = [board.foreseen] * bool(board.foreseen)
-    return "\n".join(
-        [first, *foreseen, *(f"{name}: {rate}" for name, rate in board.rates)]
-    )
+    return "\n".join([first, *(f"{name}: {rate}" for name, rate in board.rates)])
 
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
     doing, time_left = html.escape(board.doing), html.escape(board.time_left)
-    if board.foreseen:
-        doing += f"<br>{html.escape(board.foreseen)}"
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
         f"<td style='text-align:left'>{html.escape(rate)}</td></tr>"
@@ -319,8 +309,6 @@ def _in_terminal(board: Board) -> "RenderableType":
         ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
     )
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
-    if board.foreseen:
-        lines.append(Text(board.foreseen))
     if board.best:
         best = f"Highest rate so far: {board.best}"
         lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))

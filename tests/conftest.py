@@ -159,7 +159,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def napping(monkeypatch):
-    """An experiment with a known answer, as if it lay in perfkit/experiments."""
+    """An experiment with a known answer, as if it lay in perfkit/questions."""
     name = "perfkit.questions.napping"
     with as_if_it_lay_there(monkeypatch, name, GUILTY) as module:
         yield module.Napping

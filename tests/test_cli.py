@@ -10,13 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
-import made
 import pytest
 
 import perfkit
 from perfkit import cli
 from perfkit.findings import store
 from perfkit.machine.record import Start
+from tests.findings import made
 from tests.machines import looked
 
 ROOT = Path(__file__).parent.parent

@@ -40,7 +40,7 @@ ALLOWED = {
     ("perfkit/engine/worker.py", "cloudpickle.loads"): OWN_PIPE,
     ("perfkit/engine/launcher.py", "self._messages.recv"): OWN_PIPE,
     ("perfkit/engine/host.py", "self._connection.recv"): OWN_PIPE,
-    ("perfkit/engine/server.py", "asking.recv"): OWN_PIPE,
+    ("perfkit/engine/host.py", "asking.recv"): OWN_PIPE,
     ("perfkit/charts/canvas.py", "ElementTree.fromstring"): DRAWN,
 }
 

@@ -1,9 +1,11 @@
 """Places where trials run: an interpreter, its variables, its cores, a launcher each.
 
 What this process is itself needs no more than its own launcher. Every other place gets
-a process of its own (``perfkit.engine.server``), which has that interpreter and those
-variables from its start. Nothing is installed there: what the other environment lacks
-of perfkit it is lent, by a folder of links on its path.
+a process of its own, which has that interpreter and those variables from its start:
+``python -m perfkit.engine.host NUMBER LENT``. Requests come over the connection of that
+number, and what trials tell goes back over it; once it is closed, the process ends with
+all it started. Nothing is installed there: what the other environment lacks of perfkit
+it is lent, by a folder of links on its path.
 """
 
 import contextlib
@@ -17,17 +19,18 @@ import tempfile
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from multiprocessing import Pipe
+from dataclasses import dataclass, field, replace
+from multiprocessing import Pipe, connection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
-from perfkit.engine.launcher import Message, Started, launcher
+from perfkit.engine.launcher import Message, Running, Started, launcher
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
-from perfkit.machine import software
+from perfkit.machine import environment
 
 # What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
 _LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
@@ -117,7 +120,7 @@ def environment_of(place: Place) -> Environment:
             f"{name} lacks {missing}, which this Python's would not fit: "
             f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
         )
-    versions = software.versions([folder for folder in answer["path"] if folder])
+    versions = environment.versions([folder for folder in answer["path"] if folder])
     keras = versions.get("keras", "3")
     if keras.startswith(("0.", "1.", "2.")):
         raise MissingPartError(
@@ -190,7 +193,7 @@ class Host:
             [
                 self._place.python or sys.executable,
                 # Without the folder that it is started in.
-                *("-P", "-m", "perfkit.engine.server", str(number)),
+                *("-P", "-m", "perfkit.engine.host", str(number)),
                 *([self._lent] if self._lent else []),
             ],
             env=self._variables(),
@@ -385,3 +388,71 @@ def _lend(lacks: tuple[str, ...]) -> str:
             source = origin.parent if origin.name == "__init__.py" else origin
             (folder / source.name).symlink_to(source)
     return str(folder)
+
+
+_SLICE_S = 0.05
+_FOR_EVER = float("inf")
+
+
+def serve(asking: Connection) -> None:
+    """Start trials and pass on what they tell, until nobody asks any more."""
+    running: dict[int, Running] = {}
+    try:
+        _warm(asking)
+        while True:
+            heard_on = [pipe for trial in running.values() for pipe in trial.heard_on]
+            connection.wait([asking, *heard_on])
+            _tell(asking, running)
+            while asking.poll():
+                _do(asking, running, asking.recv())
+    except (EOFError, ConnectionError):
+        # Whoever asked is gone, in whatever way.
+        pass
+    finally:
+        for trial in running.values():
+            trial.kill("stopped", "nobody listens any more")
+
+
+def _warm(asking: Connection) -> None:
+    try:
+        while not launcher().wait(_SLICE_S):
+            if asking.poll():
+                asking.recv()
+    except RunError as error:
+        asking.send(("ready", str(error)))
+        raise EOFError from None
+    asking.send(("ready", ""))
+
+
+def _do(asking: Connection, running: dict[int, Running], task: tuple[Any, ...]) -> None:
+    kind, number, *fields = task
+    if kind == "start":
+        payload, seed, limits = fields
+        # Whoever asked knows when a trial stands still, and so what is silence.
+        limits = replace(limits, silence=_FOR_EVER)
+        try:
+            trial = running[number] = launcher().start_pickled(payload, seed, limits)
+        except RunError as error:
+            asking.send(("ended", number, "crashed", str(error), ""))
+            return
+        asking.send(("started", number, trial.pid, trial.started_ns))
+    elif number in running:
+        running[number].kill(*fields)
+        _tell(asking, running)
+
+
+def _tell(asking: Connection, running: dict[int, Running]) -> None:
+    for number, trial in list(running.items()):
+        if messages := trial.poll(0):
+            asking.send(("told", number, messages))
+        if trial.outcome is not None:
+            asking.send(("ended", number, trial.outcome, trial.message, trial.tail))
+            del running[number]
+
+
+if __name__ == "__main__":
+    serve(connection.Connection(int(sys.argv[1])))
+    # What it was lent goes with it, even where whoever lent it was killed.
+    for folder in sys.argv[2:]:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)

@@ -80,6 +80,7 @@ class Started:
         outcome: How it ended; None while it runs.
         message: One sentence on an outcome other than ``completed``.
         tail: The last of what it printed.
+        notes: What ``poll`` heard of notes so far, by name.
         stood: When it, or who listens to it, was stopped from outside: the end of each
             time by its begin, in nanoseconds of ``time.perf_counter_ns``.
     """
@@ -89,6 +90,7 @@ class Started:
         self.outcome: Outcome | None = None
         self.message = ""
         self.tail = ""
+        self.notes: dict[str, Any] = {}
         self.stood: dict[int, int] = {}
         self._heard = self._listened = self._frozen = time.perf_counter()
 
@@ -100,6 +102,7 @@ class Started:
         if self.outcome is not None:
             return []
         messages = self._hear(timeout)
+        self.notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
         before, self._listened = self._listened, time.perf_counter()
         if self._listened - before > timeout + _STOOD_STILL_S:
             # Who stood still could hear nothing, and that is not silence.

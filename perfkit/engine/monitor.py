@@ -258,3 +258,24 @@ def _stands_for_others(process: psutil.Process) -> bool:
 def _memory(process: psutil.Process) -> int:
     pss = amounts_of(Path(f"/proc/{process.pid}/smaps_rollup")).get("Pss")
     return int(process.memory_info().rss) if pss is None else pss
+
+
+Samples = Sequence[dict[str, float]]
+
+
+def best_core_speed(samples: Samples) -> dict[str, float]:
+    """The note of the fastest that a core was seen, of which samples are shares."""
+    best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
+    return {BEST_CORE_SPEED: best} if best else {}
+
+
+def to_columns(samples: Samples) -> dict[str, tuple[float | None, ...]]:
+    """The readings of all samples by their names, as ``Finding.samples`` holds them."""
+    names = dict.fromkeys(name for sample in samples for name in sample)
+    columns = {name: tuple(s.get(name) for s in samples) for name in names}
+    # A core's speed is told as a share of the fastest seen, which only the end knows.
+    if best := best_core_speed(samples).get(BEST_CORE_SPEED):
+        columns["core_speed"] = tuple(
+            None if p is None else p / best for p in columns["core_speed"]
+        )
+    return columns

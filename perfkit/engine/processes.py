@@ -60,14 +60,12 @@ def in_process(
             f"The function cannot be sent to another process ({error}); make what it "
             "needs inside it."
         ) from error
-    notes: dict[str, Any] = {}
     try:
         while running.outcome is None:
-            messages = running.poll(_SLICE_S)
-            notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
+            running.poll(_SLICE_S)
     finally:
         running.kill("stopped", "was interrupted")
-    return Ended(notes, running.outcome, running.message, running.tail)
+    return Ended(running.notes, running.outcome, running.message, running.tail)
 
 
 def fresh(

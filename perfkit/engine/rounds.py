@@ -18,13 +18,11 @@ from typing import Any
 
 import psutil
 
-from perfkit.engine import budgets
-from perfkit.engine import plan as measure_plan
-from perfkit.engine.live import Asleep, LiveTrial
+from perfkit.engine.live import NO_TURNS, Asleep, LiveTrial, OneProcess, Opening
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.monitor import BEST_CORE_SPEED, Monitor
-from perfkit.engine.one_process import NO_TURNS, OneProcess, Opening
+from perfkit.engine.monitor import Monitor, best_core_speed, to_columns
 from perfkit.engine.plan import (
+    SHORTEST_WARM_UP_S,
     Event,
     Finished,
     Plan,
@@ -37,6 +35,18 @@ from perfkit.engine.plan import (
     TrialEnded,
     TrialStarted,
     Try,
+    fewest_s,
+    following,
+    longest_warm_up_s,
+    next_variants,
+    one_go_s,
+    overrun_s,
+    runs_s,
+    seconds_for,
+    shortest_round_s,
+    turn_s,
+    turns,
+    turns_of_a_choice,
 )
 from perfkit.engine.steady import settled
 from perfkit.engine.tick import REFUSED
@@ -105,8 +115,10 @@ class Run:
         return Measurement(
             variants=self._planned,
             trials=tuple(self._trials),
-            samples=_columns(self._samples),
-            notes=self._notes | self.plan.spread.as_note() | _best(self._samples),
+            samples=to_columns(self._samples),
+            notes=self._notes
+            | self.plan.spread.as_note()
+            | best_core_speed(self._samples),
             baseline=self.plan.baseline,
         )
 
@@ -268,14 +280,14 @@ class Run:
 
     def _runs_fit(self, rounds: int, names: list[str]) -> bool:
         """Whether so many rounds of runs fit into what is left of the budget."""
-        round_s = budgets.runs_s(names, self._trials, self.plan.baseline)
+        round_s = runs_s(names, self._trials, self.plan.baseline)
         return self._now_s() + rounds * round_s <= self.plan.budget
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
         def enough(*_: float) -> bool:
             several = len(self._variants)
-            seconds = budgets.one_go_s(live.tick_s, self.plan.budget, several)
+            seconds = one_go_s(live.tick_s, self.plan.budget, several)
             return live.since_first_call_s >= seconds and len(live.costs) > 2
 
         return enough
@@ -311,7 +323,7 @@ class Run:
     def _turn(self, live: LiveTrial, lives: list[LiveTrial]) -> Iterator[Event]:
         if live.over or self._ending:
             return
-        seconds = budgets.turn_s(live.tick_s)
+        seconds = turn_s(live.tick_s)
         # With the tick that ends nearest to it.
         least_s = seconds - min(seconds, live.tick_s) / 2
 
@@ -330,7 +342,7 @@ class Run:
         if self.plan.runs:
             # It tells nothing until its end.
             silence = math.inf
-        limits = Limits(silence=silence, memory=self.plan.memory)
+        limits = Limits(silence=silence)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
         yield TrialStarted(name, self._round, self._now_s())
@@ -339,8 +351,8 @@ class Run:
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
-        shortest = budgets.SHORTEST_WARM_UP_S
-        longest = budgets.longest_warm_up_s(
+        shortest = SHORTEST_WARM_UP_S
+        longest = longest_warm_up_s(
             self.plan.budget,
             len(self._variants),
             choice=self.plan.choose is not None,
@@ -423,12 +435,12 @@ class Run:
         if self.plan.tries is None or self.stopped.is_set():
             return
         self._round = 0
-        self._tries_end = self._now_s() + measure_plan.seconds_for(self.plan.budget)
+        self._tries_end = self._now_s() + seconds_for(self.plan.budget)
         with contextlib.closing(self.plan.tries(self.measurement)) as asking:
-            attempt = measure_plan.following(asking, None)
+            attempt = following(asking, None)
             while attempt is not None and not self._ending:
                 yield from self._one_try(attempt)
-                attempt = measure_plan.following(asking, self._trials[-1])
+                attempt = following(asking, self._trials[-1])
 
     def _one_try(self, attempt: Try) -> Iterator[Event]:
         limits = Limits(silence=_TRY_SILENCE_S, memory=attempt.memory)
@@ -469,7 +481,7 @@ class Run:
         """Whether nothing more may run, by Stop or because the time for it is over."""
         if self._tries_end is not None:
             return self.stopped.is_set() or self._now_s() > self._tries_end
-        overrun = self._now_s() > budgets.overrun_s(
+        overrun = self._now_s() > overrun_s(
             self.plan.budget, self._round, self.plan.overrun
         )
         return self.stopped.is_set() or (self._round > 0 and overrun)
@@ -483,7 +495,7 @@ class Run:
         if self._tries_end is not None:
             return self._tries_end
         budget = self.plan.budget
-        return budget + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
+        return budget + (seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
         if not self._variants or self.stopped.is_set():
@@ -493,9 +505,7 @@ class Run:
             self._make_room(names)
             fits = self._runs_fit(1, [n for n in names if n in self._variants])
         else:
-            needed = budgets.shortest_round_s(
-                names, self._trials, in_turns=self._in_turns
-            )
+            needed = shortest_round_s(names, self._trials, in_turns=self._in_turns)
             fits = self._now_s() + needed <= self.plan.budget
         return self._round == 0 or (fits and bool(names))
 
@@ -507,7 +517,7 @@ class Run:
         # Two rounds or more may say all that was asked.
         if answered and self._round > 1 and answered(measured):
             return []
-        return budgets.next_variants(self._round, measured, self._variants)
+        return next_variants(self._round, measured, self._variants)
 
     def _offer(self, variants: tuple[Variant, ...]) -> list[str]:
         planned = {variant.name for variant in self._planned}
@@ -523,18 +533,18 @@ class Run:
         return [*names, CONTROL] if twice else names
 
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
-        turns_s = [budgets.turn_s(live.tick_s) for live in lives if not live.over]
+        turns_s = [turn_s(live.tick_s) for live in lives if not live.over]
         a_turn, left_s = sum(turns_s), self.plan.budget - self._now_s()
         if not a_turn:
             return 0
         if self._round == 1:
             # The first round may overrun, and one turn alone would claim nothing.
-            latest = budgets.overrun_s(self.plan.budget, 1, self.plan.overrun)
-            left_s = max(left_s, min(budgets.fewest_s(a_turn), latest - self._now_s()))
+            latest = overrun_s(self.plan.budget, 1, self.plan.overrun)
+            left_s = max(left_s, min(fewest_s(a_turn), latest - self._now_s()))
         if self.plan.choose is not None:
-            return budgets.turns_of_a_choice(left_s, turns_s)
+            return turns_of_a_choice(left_s, turns_s)
         early, budget = self.plan.answered is not None, self.plan.budget
-        return budgets.turns(budget, left_s, set_up, a_turn, early=early)
+        return turns(budget, left_s, set_up, a_turn, early=early)
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""
@@ -549,20 +559,3 @@ class Run:
         private_bytes = max(size.rss - getattr(size, "shared", 0) for size in sizes)
         missing = count - len(lives)
         return missing * private_bytes < _MEMORY_SHARE * free
-
-
-def _best(samples: list[dict[str, float]]) -> dict[str, float]:
-    """The note of the fastest that a core was seen, of which samples are shares."""
-    best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
-    return {BEST_CORE_SPEED: best} if best else {}
-
-
-def _columns(samples: list[dict[str, float]]) -> dict[str, tuple[float | None, ...]]:
-    names = dict.fromkeys(name for sample in samples for name in sample)
-    columns = {name: tuple(s.get(name) for s in samples) for name in names}
-    # A core's speed is told as a share of the fastest seen, which only the end knows.
-    if best := _best(samples).get(BEST_CORE_SPEED):
-        columns["core_speed"] = tuple(
-            None if p is None else p / best for p in columns["core_speed"]
-        )
-    return columns

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # is first shown: a package that imported them itself would slow `import perfkit`.
 _PRESENTERS = {
     "perfkit.findings": ("account_report", "reports", "tables"),
-    "perfkit.machines": ("examination_page", "report", "charts"),
+    "perfkit.machines": ("report",),
 }
 
 

@@ -1,11 +1,25 @@
-"""Which environment variables matter for speed, without telling whose machine it is."""
+"""What programs run on: variables, packages, the kind of system, Keras' choice.
 
+Nothing here tells whose machine it is: what a file may hold is without names, paths,
+addresses and secrets.
+"""
+
+import ast
 import getpass
+import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
+
+from perfkit.errors import MissingPartError, need
+from perfkit.machine.limits import text_of
+from perfkit.machine.record import Build, Platform, Software
 
 _MATTERS = re.compile(
     r"(TF|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
@@ -149,3 +163,212 @@ def _hide_path(match: re.Match[str]) -> str:
 
 def _matters(name: str) -> bool:
     return bool(_MATTERS.fullmatch(name)) and not _PRIVATE.search(name)
+
+
+# Those that may bring a module of the name tensorflow.
+_TENSORFLOWS = (
+    *("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel"),
+    *("tensorflow-macos", "tensorflow-rocm", "tensorflow-cpu-aws"),
+    *("tf-nightly", "tf-nightly-cpu", "intel-tensorflow", "nvidia-tensorflow"),
+)
+# What a reader of a finding needs to know, and what brings a GPU's libraries.
+_NAMED = (
+    *_TENSORFLOWS,
+    *("perfkit", "keras", "tf-keras", "tensorflow-metal", "numpy", "torch"),
+    *(
+        f"nvidia-{library}{cuda}"
+        for library in ("cuda-runtime", "cudnn")
+        for cuda in ("", "-cu11", "-cu12", "-cu13")
+    ),
+)
+
+
+def versions(folders: Sequence[str]) -> dict[str, str]:
+    """The distributions that matter, as Python would find them in these folders.
+
+    Under ``"tensorflow"`` stands the module of this name, whichever brought it.
+    """
+    installed = {name: _distribution(name, folders) for name in _NAMED}
+    by_name = {
+        name: version
+        for name, distribution in installed.items()
+        if distribution and (version := _version(distribution))
+    }
+    bringing = [by_name[n] for n in tensorflow(folders).packages if n in by_name]
+    if bringing:
+        by_name["tensorflow"] = bringing[0]
+    return dict(sorted(by_name.items()))
+
+
+def tensorflow(folders: Sequence[str]) -> Software:
+    """Say which TensorFlow Python would import; nothing is known of the system."""
+    spec = PathFinder.find_spec("tensorflow", list(folders))
+    if spec is None or spec.origin is None:
+        return Software(build="none")
+    if not spec.submodule_search_locations:
+        return Software(build="unknown")
+    module = Path(spec.origin).parent
+    info = _build_info(text_of(module / "python/platform/build_info.py"))
+    return Software(
+        build=_build(info, module.parent),
+        packages=tuple(_bringing(module.parent)),
+        cuda=_word(info.get("cuda_version")),
+        cudnn=_word(info.get("cudnn_version")),
+        capabilities=_words(info.get("cuda_compute_capabilities")),
+    )
+
+
+def _distribution(name: str, folders: Sequence[str]) -> metadata.Distribution | None:
+    return next(iter(metadata.distributions(name=name, path=list(folders))), None)
+
+
+def _version(distribution: metadata.Distribution) -> str | None:
+    """The version in a distribution's description; None where that is spoiled."""
+    try:
+        version = distribution.version or ""
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return version if re.fullmatch(r"[\w.!+-]{1,60}", version) else None
+
+
+def _files(distribution: metadata.Distribution) -> str:
+    """The list of a distribution's files; "" where that is missing or spoiled."""
+    try:
+        return distribution.read_text("RECORD") or ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _bringing(folder: Path) -> Iterator[str]:
+    installed = {name: _distribution(name, [str(folder)]) for name in _TENSORFLOWS}
+    present = {
+        name: distribution for name, distribution in installed.items() if distribution
+    }
+    for name, distribution in present.items():
+        files = _files(distribution) if len(present) > 1 else ""
+        # One that only asks for another, as on Windows, brings no file of its own.
+        if not files or re.search(r"^tensorflow/__init__\.py,", files, re.MULTILINE):
+            yield name
+
+
+def _build(info: Mapping[str, Any], folder: Path) -> Build:
+    if info.get("is_rocm_build") is True:
+        return "rocm"
+    if info.get("is_cuda_build") is True:
+        return "cuda"
+    if info.get("is_cuda_build") is not False:
+        return "unknown"
+    return "metal" if _distribution("tensorflow-metal", [str(folder)]) else "cpu"
+
+
+def _build_info(source: str) -> dict[str, Any]:
+    """The values in the file that TensorFlow's build wrote, without running it."""
+    match = re.search(r"OrderedDict\((\[.{0,20000}\])\)", source, re.DOTALL)
+    try:
+        return dict(ast.literal_eval(match[1])) if match else {}
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return {}
+
+
+def _words(values: Any) -> tuple[str, ...] | None:
+    words = [_word(value) for value in values] if isinstance(values, list) else []
+    return tuple(word for word in words if word) or None
+
+
+def _word(value: Any) -> str | None:
+    text = str(value)
+    return text if re.fullmatch(r"[\w.]{1,30}", text, re.ASCII) and value else None
+
+
+_CONTAINER_MARKS = (".dockerenv", "run/.containerenv", ".singularity.d/Singularity")
+_CONTAINER_VARIABLES = (
+    "container",
+    "APPTAINER_CONTAINER",
+    "SINGULARITY_CONTAINER",
+    "KUBERNETES_SERVICE_HOST",
+)
+# As TensorFlow reads it.
+_LEGACY, _YES = "TF_USE_LEGACY_KERAS", ("1", "true", "True")
+_CONTAINER_GROUPS = re.compile(r"docker|kubepods|containerd|libpod|podman|/lxc")
+
+
+def kind_of_system(
+    root: Path, variables: Mapping[str, str], kind: str, *, container: bool
+) -> Platform:
+    """What kind of system this is; without ``proc`` it is what it calls itself."""
+    if not (root / "proc").is_dir():
+        without: dict[str, Platform] = {"Darwin": "macos", "Windows": "windows"}
+        return without.get(kind, "other")
+    if wsl := wsl_version(root, variables):
+        return "wsl1" if wsl == 1 else "wsl2"
+    return "container" if container else "linux"
+
+
+def wsl_version(root: Path, variables: Mapping[str, str]) -> int | None:
+    """Which Windows Subsystem for Linux this is; None where it is none.
+
+    A kernel that its user built may have any name; the second one is a kernel of its
+    own and can run such a one, the first cannot.
+    """
+    release = text_of(root / "proc/sys/kernel/osrelease").lower()
+    version = text_of(root / "proc/version").lower()
+    if "microsoft" in release or "microsoft" in version:
+        old = release.startswith("4.4.") and "wsl2" not in release
+        return 1 if old else 2
+    interop = text_of(root / "proc/sys/fs/binfmt_misc/WSLInterop")
+    return 2 if interop or "WSL_DISTRO_NAME" in variables else None
+
+
+def in_container(root: Path, variables: Mapping[str, str]) -> bool:
+    """Whether this process runs in a container."""
+    if any(variables.get(name) for name in _CONTAINER_VARIABLES):
+        return True
+    if _CONTAINER_GROUPS.search(text_of(root / "proc/self/cgroup")):
+        return True
+    # A virtual machine made from a container's files keeps its marks; but its kernel's
+    # own threads are seen, which nothing inside a container sees.
+    own_kernel = text_of(root / "proc/2/comm") == "kthreadd"
+    return not own_kernel and any(
+        os.path.exists(root / mark) for mark in _CONTAINER_MARKS
+    )
+
+
+def keras_backend(variables: Mapping[str, str]) -> str:
+    """What Keras will compute with."""
+    home = variables.get("HOME") or variables.get("USERPROFILE") or ""
+    folder = variables.get("KERAS_HOME") or os.path.join(home, ".keras")
+    try:
+        settings = json.loads(text_of(Path(folder) / "keras.json"))
+    except (ValueError, RecursionError):
+        settings = None
+    configured = settings.get("backend") if isinstance(settings, dict) else None
+    for backend in (variables.get("KERAS_BACKEND"), configured):
+        if isinstance(backend, str) and re.fullmatch(r"\w{1,30}", backend, re.ASCII):
+            return backend
+    return "tensorflow"
+
+
+def check_trains(variables: Mapping[str, str] = os.environ) -> None:
+    """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported.
+
+    Raises:
+        MissingPartError: What is here instead, and the remedy.
+    """
+    need("tensorflow", "A training", "tensorflow")
+    version = versions(sys.path).get("keras", "3")
+    if version.startswith(("0.", "1.", "2.")):
+        raise MissingPartError(
+            f"This environment has Keras {version}, and perfkit measures Keras 3: "
+            "install TensorFlow 2.16 or later, which brings it."
+        )
+    if variables.get(_LEGACY) in _YES:
+        raise MissingPartError(
+            f"{_LEGACY}={variables[_LEGACY]} makes tf.keras Keras 2, and perfkit "
+            "measures Keras 3: unset it, if the training runs without."
+        )
+    backend = keras_backend(variables)
+    if backend != "tensorflow":
+        raise MissingPartError(
+            f"Keras trains with {backend} here, and perfkit measures TensorFlow: set "
+            "KERAS_BACKEND=tensorflow, if the training runs on it."
+        )

@@ -403,15 +403,9 @@ def _answers(
 
 
 class GpuReader:
-    """Reads every GPU, from one thread, as often as asked.
-
-    Attributes:
-        why: Why there are no GPUs to read, in one sentence; "" where there are some or
-            nothing was read yet.
-    """
+    """Reads every GPU, from one thread, as often as asked."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.why = ""
         self._clock = clock
         self._nvml: Nvml | None = None
         self._gpus = dict[int, Device]()
@@ -446,10 +440,8 @@ class GpuReader:
         if self._nvml is not None:
             return
         self._nvml = Nvml()
-        devices, self.why = _devices(self._nvml)
+        devices, _ = _devices(self._nvml)
         self._gpus = {n: gpu for n, gpu in enumerate(devices) if not gpu.refused}
-        if devices and not self._gpus:
-            self.why = f"The NVIDIA driver gives no access: {devices[0].refused}."
 
     def _read(self, index: int, readings: dict[str, Read]) -> dict[str, float]:
         values = dict[str, float]()

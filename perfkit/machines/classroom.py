@@ -15,9 +15,14 @@ from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import as_sentence, minute, one_line, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
-from perfkit.machines.record import Passport
-from perfkit.machines.report import too_short, write_times
-from perfkit.machines.sides import Key, Side, Value, side_of, write_amount
+from perfkit.machines.record import (
+    Key,
+    Passport,
+    Side,
+    Value,
+    side_of,
+    write_amount,
+)
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -282,7 +287,7 @@ def _verdict(room: Classroom) -> Verdict:
         subject = f"Your machine, {mine}, is not" if mine else "No machine is"
         return Verdict(headline=f"{subject} shown to be slower than {count}.")
     place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
-    times, interval = write_times(slowest[place])
+    times, interval = slowest[place].times
     takes = f"takes {times} times as long there as on {count}"
     return Verdict(
         headline=f"Look at {yours if mine else room.name(place)} first.",
@@ -304,7 +309,7 @@ def _remarks(room: Classroom) -> Iterator[str]:
             f"Busy with other programs: {_listed(busy)}. Their numbers may be those of "
             "the load: record them again."
         )
-    for reason, names in room.names_by(map(too_short, room.passports)).items():
+    for reason, names in room.names_by(p.too_short for p in room.passports).items():
         yield f"{_listed(names)}: {reason}"
 
 

@@ -5,11 +5,12 @@ import math
 import os
 import statistics
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit import documents
+from perfkit import documents, units
 from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
@@ -19,18 +20,17 @@ from perfkit.findings.page.page import laid_out, page_of, save
 from perfkit.findings.report import in_html
 from perfkit.findings.shown import Shown, registered
 from perfkit.findings.tables import frame
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line, plain
 from perfkit.findings.training import UNEXPLAINED
-from perfkit.machines.record import Passport
-from perfkit.machines.sides import (
+from perfkit.machine.record import computing
+from perfkit.machines.record import (
     HALF,
     STEP,
     Document,
-    Fact,
     Key,
+    Passport,
     Side,
     Value,
-    differing_facts,
     side_of,
 )
 
@@ -95,6 +95,32 @@ class Row:
         if self.verdict == "slower":
             return "B"
         return "A" if self.verdict == "faster" else ""
+
+    @property
+    def speed_text(self) -> str:
+        """B's speed over A's with its interval; "" where it is not known."""
+        if self.speed is None:
+            return ""
+        return units.ratio_between(self.speed, self.low, self.high)
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """How many times as long or as fast, and the ends of the interval."""
+        values = self.speed or 1.0, self.low, self.high
+        middle, *ends = (1 / v if self.slower == "B" else v for v in values)
+        low, high = sorted(ends)
+        if not units.is_known(low, high):
+            return units.UNKNOWN, "how much is not known yet"
+        return units.times(middle), f"{units.times(low)} to {units.times(high)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing in which two machines differ: what it is on A and on B, in words."""
+
+    name: str
+    a: str
+    b: str
 
 
 @functools.singledispatch
@@ -357,3 +383,91 @@ def add_speed(row: Row, a: Value, b: Value, floor: float = 0.0, looks: int = 1) 
         verdict = "no difference shown"
     low, speed, high = map(math.exp, (middle - half, middle, middle + half))
     return replace(row, speed=speed, low=low, high=high, verdict=verdict)
+
+
+# In what they differ.
+
+_LONGEST_FACT = 80
+# Two readings that are no further apart than this are alike.
+_ALIKE = 0.05
+
+
+# Where it stands in a record, by what it is called; "gpu" is the card that computes.
+_READINGS = {
+    "cores granted": "machine.cores_granted",
+    "cores present": "machine.cores",
+    "processor": "machine.cpu",
+    "GPUs": "gpus",
+    "GPU memory": "gpu.memory",
+    "link lanes under load": "gpu.link.busy_width",
+    "link generation under load": "gpu.link.busy_generation",
+    "highest GPU clock": "gpu.clocks.sm_max",
+    "GPU slowed by": "gpu.clocks.busy_throttle",
+    "instruction sets": "machine.processor.instructions",
+    "highest frequency": "machine.processor.frequency_max",
+    "memory granted": "machine.memory",
+    "file system of the data": "machine.disk.filesystem",
+    "cores that other programs kept busy": "others",
+    "governor": "machine.processor.governor",
+    "energy preference": "machine.processor.preference",
+    "on battery": "machine.load.on_battery",
+    "TensorFlow build": "machine.software.build",
+    "Python": "machine.python",
+    "NVIDIA driver": "machine.driver.version",
+    "system": "machine.system",
+}
+_WRITERS: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(("GPU memory", "memory granted"), units.size),
+    **dict.fromkeys(
+        ("highest GPU clock", "highest frequency"),
+        functools.partial(units.rate, unit="Hz"),
+    ),
+}
+# Of the versions, those of what does the work come first.
+_FIRST = ("tensorflow", "keras", "numpy")
+
+
+def differing_facts(a: Side, b: Side) -> tuple[Fact, ...]:
+    """In what two machines differ; what one of them does not tell is no difference."""
+    readings = _readings(a), _readings(b)
+    facts = [_fact(name, *(side[name] for side in readings)) for name in _READINGS]
+    for names, absent in (("environment", "not set"), ("versions", "not installed")):
+        entries = [getattr(side.machine, names) for side in (a, b)]
+        facts += (
+            _fact(name, *(side.get(name, absent) for side in entries))
+            for name in dict.fromkeys((*_FIRST, *entries[0], *entries[1]))
+        )
+    return tuple(fact for fact in facts if fact)
+
+
+def _readings(side: Side) -> dict[str, Any]:
+    """What a machine's record tells, by name; None where it does not."""
+    machine, readings = side.machine, dict[str, Any]()
+    roots = {
+        "machine": machine,
+        "gpu": computing(machine.gpus, machine.environment)[1],
+        "gpus": ", ".join(gpu.name for gpu in machine.gpus[:8]) or "none",
+        "others": side.cores_of_others,
+    }
+    for name, where in _READINGS.items():
+        root, *attributes = where.split(".")
+        readings[name] = roots[root]
+        for attribute in attributes:
+            record = readings[name]
+            readings[name] = None if record is None else getattr(record, attribute)
+    return readings
+
+
+def _fact(name: str, a: Any, b: Any) -> Fact | None:
+    if a is None or b is None or a == b:
+        return None
+    if isinstance(a, tuple):
+        # Of two lists what only one of them holds.
+        a, b = (" ".join(sorted({*x} - {*y})) or "no more" for x, y in ((a, b), (b, a)))
+    elif isinstance(a, bool):
+        a, b = ("yes" if value else "no" for value in (a, b))
+    elif isinstance(a, int | float):
+        if abs(a - b) <= _ALIKE * max(abs(a), abs(b)):
+            return None
+        a, b = map(_WRITERS.get(name, units.significant), (a, b))
+    return Fact(name=name, a=one_line(a, _LONGEST_FACT), b=one_line(b, _LONGEST_FACT))

@@ -1,15 +1,21 @@
-"""A machine in one small file: the passport, written and read again.
+"""A machine in one small file: the passport, written, read again, and as rows.
 
 A passport may come from anybody, so it is read as data and checked against its types.
+A ``Side`` is what one machine measured, row by row; a diagnosis has one as well.
 """
 
+import functools
 import json
-from collections.abc import Iterator
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
+from perfkit import units
 from perfkit.findings import reading, store
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
     encode,
     faults_of_machine,
@@ -17,11 +23,20 @@ from perfkit.findings.reading import (
     in_order,
 )
 from perfkit.findings.shown import Saved
-from perfkit.findings.training import PARTS, Training
+from perfkit.findings.text import minute, one_line
+from perfkit.findings.training import (
+    ENDED,
+    PARTS,
+    UNEXPLAINED,
+    Part,
+    Training,
+    seconds,
+)
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
 SCHEMA: Final = 2
+MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Seconds in which both measurements have two rounds or more on two cores.
 BUDGET_S: Final = 180.0
 
@@ -113,6 +128,19 @@ class Passport(Saved):
         rates = [benchmark.rate for benchmark in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
 
+    @property
+    def too_short(self) -> str:
+        """That no training fit into the budget, and which to give; "" if one did."""
+        ended = any(training.missing == ENDED for training in self.trainings)
+        if not ended or self.stopped or any(t.rate for t in self.trainings):
+            return ""
+        # On a busy machine the usual one may be too short as well.
+        enough = max(BUDGET_S, 2 * self.budget_s)
+        return (
+            f"No reference training was measured in {self.budget_s:.0f} s: make it "
+            f"again with a budget of {enough:.0f} s."
+        )
+
 
 # More cannot be told apart on a chart.
 MOST_SAMPLES = 300
@@ -194,3 +222,214 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, list):
         return [_shortened(item) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+# What a machine measured, row by row.
+
+Document: TypeAlias = Passport | Diagnosis
+# The training a row belongs to, "" for a microbenchmark, and which part of it.
+Key = tuple[str, str]
+# What stands in place of a part in the row of a whole step.
+STEP = "step"
+# Nothing is done less often or more often in a second; a file may say anything.
+_LEAST, _GREATEST = 1e-9, 1e21
+# Standard errors in half of a 95 % interval.
+HALF = 1.96
+# Two runs of one machine, minutes apart, differ by more than the trials of either show:
+# memory lies elsewhere, a host has other guests. A standard deviation of the logarithm;
+# see docs/trust.md.
+BETWEEN_RUNS = 0.02
+# Noise may let a part seem longer than its step, and no more than so many times.
+_MOST_OF_STEP = 100.0
+# Fewer samples than this say nothing of a load.
+_ENOUGH_SAMPLES = 5
+_LONGEST = 60
+# Facts of a diagnosis that say what was trained, and not how it went.
+_SETTINGS = (
+    *("model", "parameters", "layers", "data", "batch", "steps", "policy", "element"),
+    *("eager", "steps_per_execution", "xla", "metrics", "callbacks", "validation"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """What one machine measured for one row, with its 95 % interval.
+
+    Attributes:
+        value: Seconds, or units per second; None where it was not measured.
+        low: Lower end; ``high`` is the upper end.
+        unit: ``"s"`` for seconds, else what is counted per second.
+        trials: How many it rests on.
+        task: What was done, where that differs from machine to machine.
+        missing: Why it was not measured, in a sentence; "" where it was.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = "s"
+    trials: int = 0
+    task: str = ""
+    missing: str = ""
+
+    @functools.cached_property
+    def log_speed(self) -> tuple[float, float] | None:
+        """The logarithm of its speed, and half of the 95 % interval of that.
+
+        The interval holds what another run would differ by.
+        """
+        low, value, high = self.low or 0.0, self.value or 0.0, self.high or 0.0
+        if not all(_LEAST <= number <= _GREATEST for number in (low, value, high)):
+            return None
+        sign = -1 if self.unit == "s" else 1
+        half = math.hypot(math.log(high / low) / 2, HALF * BETWEEN_RUNS)
+        return sign * math.log(value), half
+
+    @property
+    def half(self) -> float:
+        """Half of its interval, in its unit."""
+        return ((self.high or 0.0) - (self.low or 0.0)) / 2
+
+
+def write_amount(value: float | None, unit: str) -> str:
+    """Write what a row holds: seconds, or units per second."""
+    return seconds(value) if unit == "s" else units.rate(value or 0.0, unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of two machines, or one of a class.
+
+    Attributes:
+        origin: Its label, its parts and when it was recorded, on a line.
+        machine: Its record.
+        samples: Its load meanwhile, as ``Finding.samples`` holds it.
+        values: What it measured.
+        jobs: What each training was, by name, in words.
+        floors: The noise floors of the measurements, by name.
+    """
+
+    origin: str
+    machine: Machine
+    samples: Mapping[str, tuple[float | None, ...]]
+    values: dict[Key, Value]
+    jobs: dict[str, dict[str, str]]
+    floors: Mapping[str, float]
+
+    def floor(self, key: Key) -> float:
+        """The noise floor of a row, as a logarithm."""
+        return math.log(self.floors.get(TRAININGS if key[0] else MICROBENCHMARKS, 1.0))
+
+    @property
+    def cores_of_others(self) -> float | None:
+        """Cores that other programs kept busy meanwhile; None if unknown."""
+        return self._mean("cpu_other")
+
+    @property
+    def share_of_others(self) -> float | None:
+        """Share of its cores that other programs took; None if unknown.
+
+        Cores that stood idle all the same would have done what others took.
+        """
+        own_cores, other_cores = self._mean("cpu_trial"), self.cores_of_others
+        if not own_cores or other_cores is None:
+            return None
+        granted = self.machine.cores_granted
+        gone = granted - min(granted, max(0.0, self.machine.cores - other_cores))
+        idle = max(0.0, granted - gone - own_cores)
+        return max(0.0, gone - idle) / granted
+
+    def _mean(self, name: str) -> float | None:
+        values = [v for v in self.samples.get(name, ()) if v is not None]
+        return statistics.fmean(values) if len(values) >= _ENOUGH_SAMPLES else None
+
+
+def side_of(document: Document) -> Side:
+    """Read what a document measured."""
+    origin = f"{document.machine.summary}, recorded {minute(document.recorded)}"
+    rates: tuple[BenchmarkRate, ...] = ()
+    if isinstance(document, Passport):
+        label = one_line(document.label, _LONGEST)
+        origin = ", ".join(filter(None, (label, origin)))
+        trainings, rates = document.trainings, document.microbenchmarks
+        floors = document.noise_floors
+    else:
+        trainings = (_training_of(document),)
+        floors = {TRAININGS: document.noise_floor or 1.0}
+    return Side(
+        origin=origin,
+        machine=document.machine,
+        samples=document.samples,
+        values=dict(_values(trainings, rates)),
+        jobs={training.title: _job(training) for training in trainings},
+        floors=floors,
+    )
+
+
+def _training_of(diagnosis: Diagnosis) -> Training:
+    """The training of a diagnosis as it was given, as a passport holds one."""
+    facts, step, split = diagnosis.facts, diagnosis.step, diagnosis.split
+    about: dict[str, Any] = {"name": diagnosis.training, "batch": 0}
+    about["job"] = {name: facts[name] for name in _SETTINGS if name in facts}
+    if step is None or step.median_s <= 0:
+        reason = "The training as given could not be measured."
+        return Training(**about, missing=reason)
+    rounds = (t for t in diagnosis.trials if t.variant == diagnosis.baseline)
+    trials = sum(t.outcome == "completed" and not t.is_try for t in rounds)
+    parts = tuple(
+        Part(name=name, seconds=part.seconds, low=part.low, high=part.high)
+        for name in PARTS
+        if (part := split.get(name)) and part.grade != "not tested"
+        if name != UNEXPLAINED
+    )
+    about |= {"seconds": step.median_s, "low": step.low, "high": step.high}
+    return Training(**about, trials=trials, parts=parts)
+
+
+def _values(
+    trainings: Iterable[Training], rates: Iterable[BenchmarkRate]
+) -> Iterator[tuple[Key, Value]]:
+    for training in trainings:
+        step = Value(
+            value=training.seconds,
+            low=training.low,
+            high=training.high,
+            trials=training.trials,
+            missing=training.missing,
+        )
+        yield (training.title, STEP), step
+        for part in training.parts:
+            yield (training.title, part.name), _part(step, part)
+    for rate in rates:
+        value = Value(
+            value=rate.rate,
+            low=rate.low,
+            high=rate.high,
+            unit=one_line(rate.unit, 20),
+            trials=rate.trials,
+            # A disk that cannot be read past its memory is another measurement.
+            task=rate.what if rate.group == "disk" else "",
+            missing=rate.missing,
+        )
+        yield ("", rate.name), value
+
+
+def _part(step: Value, part: Part) -> Value:
+    """A part: its interval is that of its share, and its step may be off as well."""
+    seconds, low, high, speed = part.seconds, part.low, part.high, step.log_speed
+    if seconds is None or low is None or high is None or speed is None:
+        return Value(trials=step.trials)
+    if max(map(abs, (seconds, low, high))) > _MOST_OF_STEP * (step.value or 0.0):
+        return Value(trials=step.trials)
+    low = seconds - math.hypot(seconds - low, speed[1] * seconds)
+    high = seconds + math.hypot(high - seconds, speed[1] * seconds)
+    return Value(value=seconds, low=low, high=high, trials=step.trials)
+
+
+def _job(training: Training) -> dict[str, str]:
+    job: dict[str, str | int] = {"batch": training.batch, "dtype": training.dtype}
+    job |= training.job
+    if training.weights is not None:
+        # It shows a network that another Keras builds otherwise.
+        job["weights"] = f"{training.weights:,}"
+    return {name: str(value) for name, value in job.items()}

@@ -21,16 +21,20 @@ from perfkit.findings.text import plain
 from perfkit.findings.training import why_missing
 from perfkit.machine import environment
 from perfkit.machine.checks import checks
-from perfkit.machine.collect import machine
-from perfkit.machine.load import observed
+from perfkit.machine.collect import machine, observed
 from perfkit.machine.record import Machine
 from perfkit.machine.starting import started
-from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport
+from perfkit.machines.record import (
+    BUDGET_S,
+    MICROBENCHMARKS,
+    TRAININGS,
+    BenchmarkRate,
+    Passport,
+)
 from perfkit.progress import Board, Display, display_here
 from perfkit.questions import experiment, runs
 from perfkit.questions.session import Session
 
-MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Of what is left when each begins: the trainings take all that the first left.
 _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
 # Below this there is no time to start TensorFlow in a process of its own as well.

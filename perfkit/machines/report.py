@@ -1,27 +1,34 @@
-"""What a person reads of a passport and of two machines: sentences and tables."""
+"""What a person reads and sees of a passport, of two machines and of a class."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+
+from matplotlib.axes import Axes
 
 from perfkit import units
+from perfkit.charts import canvas, rates, rows
+from perfkit.charts.canvas import BLUE, INK, RED, Figure
+from perfkit.charts.layout import limits
 from perfkit.findings import shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.text import as_sentence, minute
 from perfkit.findings.training import (
-    ENDED,
     NEXT_STEPS,
     PARTS,
     UNEXPLAINED,
     seconds,
     seconds_between,
 )
-from perfkit.machines.compare import Row, TwoMachines
-from perfkit.machines.record import BUDGET_S, BenchmarkRate, Passport
-from perfkit.machines.sides import remedies, write_amount
+from perfkit.machine.checks import checks
+from perfkit.machines.classroom import Classroom, ClassRow
+from perfkit.machines.compare import Row, TwoMachines, chart
+from perfkit.machines.record import BenchmarkRate, Passport, Side, write_amount
 
 # So many facts are told at once; all of them are in the table.
 _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
+_ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
 
 
@@ -40,25 +47,11 @@ def passport_report(passport: Passport) -> Report:
     heads = ("training", "a step", *PARTS)
     return Report(
         verdict=Verdict(
-            headline=f"Passport of {label}, recorded {when}", much=too_short(passport)
+            headline=f"Passport of {label}, recorded {when}", much=passport.too_short
         ),
         table=Table("Reference trainings", heads, tuple(trainings)),
         besides=(machine_in_words(passport.machine), *_remarks(passport)),
         folds=(Fold(table.title, tables=(table,)),),
-    )
-
-
-def too_short(passport: Passport) -> str:
-    """That no training fit into the budget, and which to give; "" where one did."""
-    trainings = passport.trainings
-    ended = any(training.missing == ENDED for training in trainings)
-    if not ended or passport.stopped or any(training.rate for training in trainings):
-        return ""
-    # On a busy machine the usual one may be too short as well.
-    enough = max(BUDGET_S, 2 * passport.budget_s)
-    return (
-        f"No reference training was measured in {passport.budget_s:.0f} s: make it "
-        f"again with a budget of {enough:.0f} s."
     )
 
 
@@ -156,6 +149,21 @@ def comparison_report(two: TwoMachines) -> Report:
     )
 
 
+def remedies(a: Side, b: Side) -> Iterator[str]:
+    """What the doctor finds on one of the two alone, and what to do, a sentence each.
+
+    The checks are made anew from the records: no words of a file are advice.
+    """
+    ill = [
+        {c.title: c.remedy for c in checks(side.machine) if c.status in _ILL}
+        for side in (a, b)
+    ]
+    for name, mine, theirs in (("A", ill[0], ill[1]), ("B", ill[1], ill[0])):
+        for title, remedy in mine.items():
+            if title not in theirs and remedy:
+                yield f"On {name}: {title}. {remedy}"
+
+
 def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a training, or of the microbenchmarks, that both measured."""
     return tuple(
@@ -163,20 +171,13 @@ def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
             row.title,
             write_amount(row.a, row.unit),
             write_amount(row.b, row.unit),
-            speed_in_words(row),
+            row.speed_text,
             row.verdict,
             "" if row.share is None else f"{100 * row.share:z.0f} %",
         )
         for row in two.rows
         if row.training == training and not row.missing and (row.a or row.b)
     )
-
-
-def speed_in_words(row: Row) -> str:
-    """B's speed over A's with its interval; "" where it is not known."""
-    if row.speed is None:
-        return ""
-    return units.ratio_between(row.speed, row.low, row.high)
 
 
 def _besides(two: TwoMachines) -> Iterator[str]:
@@ -202,7 +203,7 @@ def _verdict(two: TwoMachines) -> Verdict:
             headline=_claim(two.main),
             much=_gap(two, two.main),
             sure="sure",
-            interval=write_times(two.main)[1],
+            interval=two.main.times[1],
             next=NEXT_STEPS.get(two.largest.part, "") if two.largest else "",
         )
     if two.verdict == "too noisy to say":
@@ -239,20 +240,10 @@ def _busy(two: TwoMachines) -> Verdict:
 
 def _claim(row: Row) -> str:
     """How many times as long, or as fast, a step runs on B."""
-    times = f"{write_times(row)[0]} times"
+    times = f"{row.times[0]} times"
     if row.slower == "B":
         return as_sentence(f"{row.training} takes {times} as long on B as on A")
     return as_sentence(f"{row.training} runs {times} as fast on B as on A")
-
-
-def write_times(row: Row) -> tuple[str, str]:
-    """How many times as long or as fast, and the ends of the interval."""
-    values = row.speed or 1.0, row.low, row.high
-    middle, *ends = (1 / v if row.slower == "B" else v for v in values)
-    low, high = sorted(ends)
-    if not units.is_known(low, high):
-        return units.UNKNOWN, "how much is not known yet"
-    return units.times(middle), f"{units.times(low)} to {units.times(high)}"
 
 
 def _gap(two: TwoMachines, main: Row) -> str:
@@ -266,3 +257,94 @@ def _gap(two: TwoMachines, main: Row) -> str:
     )
     amounts = [seconds(abs(row.change or 0.0)) for row in (part, main)]
     return f"{step}. {extent} is {part.part}: {amounts[0]} of {amounts[1]}."
+
+
+_HEIGHT = 0.8
+# Longer charts are read by nobody; the table has all rows.
+_MOST = 60
+# Beyond, a ratio stands at the edge: one broken file must not flatten all others.
+_FARTHEST = 1000.0
+# Dots that the eye cannot tell apart are one: so many fit between 1 and e.
+_APART = 80
+
+
+@chart.register
+def speeds(two: TwoMachines) -> Figure:
+    """Draw B's speed over A's with its interval; 1 is neither faster nor slower."""
+    title, main = "How fast B is, against A", two.main.training if two.main else ""
+    speed_rows = [row for row in two.rows if row.is_step or row.training in ("", main)]
+    speed_rows = [row for row in speed_rows if row.speed][:_MOST]
+    if not speed_rows:
+        return canvas.message(title, "Nothing was measured on both machines.")
+    guess = [f"your guess: {two.guess}"] if two.guess else []
+    legend = ["bar: 95 % interval", "arrow: faster or slower is shown"]
+    legend = canvas.caption_lines([*legend, "ring: too noisy to say", *guess])
+
+    def draw(axes: Axes) -> None:
+        ratios = [1.0, *(_within(row.speed or 1.0) for row in speed_rows)]
+        ends = limits(ratios, [row.low for row in speed_rows])
+        _draw_axis(axes, *ends, "B's speed over A's")
+        for place, row in enumerate(speed_rows):
+            if row.speed is not None and row.verdict:
+                rates.draw_ratio(
+                    axes, place, row.verdict, row.speed, (row.low, row.high)
+                )
+
+    words = [(row.title, (row.speed_text, "")) for row in speed_rows]
+    alt = "; ".join(
+        f"{row.title} {row.speed_text}, {row.verdict}" for row in speed_rows
+    )
+    alt = f"{'. '.join([title, alt, *guess])}."
+    return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
+
+
+@chart.register
+def strips(room: Classroom) -> Figure:
+    """Draw a dot for each machine in the row of each step and part."""
+    title, class_rows = "Every machine against the median one", room.rows[:_MOST]
+    if not class_rows:
+        return canvas.message(title, "Nothing was measured on three machines.")
+    legend = [
+        "dot: a machine, or several at the same place",
+        "dashed line: the median machine, whose value is to the right",
+        *(["\u25c6 you are here"] if room.you is not None else []),
+    ]
+
+    def draw(axes: Axes) -> None:
+        ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
+        _draw_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
+        for place, row in enumerate(class_rows):
+            dots = _told_apart(row.speeds.values())
+            axes.plot(
+                dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
+            )
+            if room.you in row.speeds:
+                yours = _within(row.speeds[room.you])
+                axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
+
+    words = [(name, (amount, "")) for name, amount in (row.words for row in class_rows)]
+    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in class_rows)])}."
+    lines = canvas.caption_lines(legend)
+    return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
+
+
+def _told_apart(ratios: Iterable[float]) -> list[float]:
+    places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
+    return [math.exp(place / _APART) for place in sorted(places)]
+
+
+def _sentence(row: ClassRow, you: int | None) -> str:
+    ratios = [units.ratio(speed) for speed in row.speeds.values()]
+    suffix = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
+    spread = f"from {ratios[0]} to {ratios[-1]}"
+    return f"{row.words[0]}: {len(ratios)} machines {spread}{suffix}"
+
+
+def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    # Machines that are alike shall look alike.
+    rates.draw_ratio_axis(axes, min(0.5, low), max(2.0, high), label)
+
+
+def _within(ratio: float) -> float:
+    """A ratio as far away as an axis shows it."""
+    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)

@@ -1,31 +1,50 @@
 """The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
 
-import asyncio
-from collections.abc import Callable, Generator
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import ipywidgets as widgets
+
+from perfkit import units
 from perfkit.engine.launcher import launcher
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.record import Finding
+from perfkit.findings.report import Report, in_html
+from perfkit.findings.store import Recorded
+from perfkit.findings.text import one_line
+from perfkit.machine.collect import machine
 from perfkit.panel import view
-from perfkit.panel.controls import Controls
-from perfkit.panel.diagnosis_panel import DiagnosisPanel
+from perfkit.panel.controls import Controls, auto_budget_control, boxed, guess_control
 from perfkit.panel.passport_panel import PassportPanel
-from perfkit.panel.view import NOTHING, READY, RUNNING, View, watch
-from perfkit.panel.worker import SLICE_S, Measuring
+from perfkit.panel.view import (
+    NOTHING,
+    READY,
+    RUNNING,
+    Answering,
+    View,
+    answer_at_once,
+    button,
+    watch,
+)
+from perfkit.panel.worker import Measuring
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay, replay_from
 from perfkit.questions.runs import (
     default_budget,
     experiment_of,
-    interrupt_is_stop,
     open_replay,
     open_session,
     seconds,
 )
 from perfkit.questions.session import Session
-from perfkit.training.diagnose.diagnose import in_seconds
+from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis, with_guess
+from perfkit.training.diagnose.maker import maker
+from perfkit.training.diagnose.rounds import LONGEST_S
 from perfkit.training.race.race import asked_for, open_race, to_race
 from perfkit.training.race.sides import Asked, entrants
 
@@ -110,8 +129,7 @@ class Panel(Measuring[Finding]):
         finding: What the last run found; None if it found nothing.
     """
 
-    subject = "The run"
-    nothing = NOTHING
+    verb = "perfkit.run"
     # Whether the budget may be left to what is measured.
     is_auto = False
 
@@ -128,14 +146,12 @@ class Panel(Measuring[Finding]):
         self.controls = Controls(experiment, budget, guess, auto=self.is_auto)
         self.view = View(self.controls)
         self.finding: Finding | None = None
-        self._baseline = experiment.baseline
         self._seed, self._folder, self._replay = seed, folder, replay
         self._ran_with: dict[str, str] | None = None
         self.view.ask(experiment)
         super().__init__(experiment.name, self.view, experiment.question)
         self._tell(_READY_TO_REPLAY if replay_from(replay) else READY)
         self.controls.on_change(lambda: self._soon(self._changed))
-        self._sign(self.view.runs)
 
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
@@ -146,20 +162,6 @@ class Panel(Measuring[Finding]):
 
     def _latest(self) -> Finding | None:
         return self.finding
-
-    def __await__(self) -> Generator[Any, None, Finding]:
-        """Do as ``result`` without blocking the kernel: ``await panel``."""
-        return self._result().__await__()
-
-    async def _result(self) -> Finding:
-        if self.finding is None:
-            self.start()
-        with interrupt_is_stop() as interrupted:
-            while self.running:
-                if interrupted.is_set():
-                    self.stop()
-                await asyncio.sleep(SLICE_S)
-        return self._require_result()
 
     # What the worker does; only here are widgets changed.
 
@@ -220,15 +222,11 @@ class Panel(Measuring[Finding]):
         since = self._ran_with or self.controls.described()
         return self.controls.mark_changes(since)
 
-    def _static_html(self) -> str:
-        settings = self.controls.described().items()
-        return view.static_html(self._question, settings, self.finding)
-
 
 class RacePanel(Panel):
     """The panel of a race: its sides are what was given, and the budget is set."""
 
-    is_auto = True
+    verb, is_auto = "perfkit.race", True
 
     def __init__(self, request: Asked, **options: Any) -> None:
         self._request = request
@@ -249,3 +247,179 @@ class RacePanel(Panel):
 
 def _load_charts() -> None:
     import perfkit.questions.gallery  # noqa: F401
+
+
+_QUESTION = "What slows your training?"
+_ASKED = (
+    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">Each change '
+    "that may speed it up is measured, in fresh processes; your code stays as it is. "
+    f"With the budget auto at most {units.seconds(LONGEST_S)}.</p>"
+)
+_APPLY = "Apply the marked changes to copies of your training, and measure both again"
+
+
+class DiagnosisView(Answering):
+    """The panel of a training of one's own.
+
+    Attributes:
+        budget: The seconds of a run; None for as many as it needs.
+        guess: What the reader expects.
+        choices: A box to mark per cause that can be applied, by the change's name.
+        apply: Measures what is marked against the training as given.
+        applied: What that brought, as HTML.
+    """
+
+    def __init__(self, budget: float | None, guess: str = "") -> None:
+        super().__init__("Diagnose the training")
+        self.guess = guess_control(guess, "such as 2x")
+        self.budget, self.applied = auto_budget_control(budget), widgets.HTML()
+        self.choices: dict[str, Any] = {}
+        self.apply = button("Apply and measure again", _APPLY)
+        self.apply.layout.width = "15em"
+        self._marks = widgets.VBox()
+        pressed = (self.run, self.stop, self.guess, self.budget)
+        row = boxed("perfkit-buttons", *pressed)
+        parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
+        below = (self._marks, self.applied, self.runs.table)
+        self.box.children = (*parts, *below)
+        self.enable(running=False)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The changes that are marked."""
+        return tuple(name for name, box in self.choices.items() if box.value)
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed and changed be what has a meaning now."""
+        self._waiting = (self.guess, self.budget, *self.choices.values())
+        super().enable(running=running)
+        self.apply.disabled = running or not self.choices
+        answer_at_once(self.apply)
+
+    def clear(self) -> None:
+        """Take away what an earlier diagnosis found."""
+        super().clear()
+        self.applied.value = ""
+        self.choices, self._marks.children = {}, ()
+
+    def show(self, document: Recorded) -> None:
+        """Show the report, its charts, and what of it can be applied."""
+        super().show(document)
+        assert isinstance(document, Diagnosis)
+        offered = [cause for cause in document.causes if _can_be_applied(cause)]
+        self.choices = {cause.change: _choice(cause) for cause in offered}
+        codes = (escape(cause.to_type) for cause in offered)
+        lines = (widgets.HTML(f"<pre>{code}</pre>") for code in codes)
+        pairs = zip(self.choices.values(), lines, strict=True)
+        rows = [widgets.VBox(pair) for pair in pairs]
+        self._marks.children = (*rows, self.apply) if rows else ()
+
+    def show_applied(self, diagnosis: Diagnosis) -> None:
+        """Show what the marked changes brought when they were measured again."""
+        # The verdict alone: its report stands above.
+        answer = Report(verdict=replace(diagnosis.verdict, because=(), next=""))
+        again = f"<p><b>Measured again</b></p>{in_html(answer)}"
+        self.applied.value = again + view.charts(diagnosis)
+
+
+def _can_be_applied(cause: Cause) -> bool:
+    """Whether a change takes it away, and one that a training can keep."""
+    return bool(cause.change) and cause.cause != "input-bound"
+
+
+def _choice(cause: Cause) -> Any:
+    gain = cause.speedup
+    ratio = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
+    label = f"{one_line(cause.do, 100)} ({ratio})"
+    layout = widgets.Layout(width="100%")
+    wide = {"description_width": "0"}
+    defect = cause.kind == "defect"
+    return widgets.Checkbox(defect, description=label, style=wide, layout=layout)
+
+
+class DiagnosisPanel(Measuring[Diagnosis]):
+    """Run, Stop, a live chart, the report, and a button that applies what it says.
+
+    What is applied is applied in the trials only: your code is never changed.
+
+    Attributes:
+        view: The widgets.
+        diagnosis: What the last diagnosis found; None if it found nothing.
+        applied: What was found when marked changes were measured again; None before.
+    """
+
+    verb = "perfkit.diagnose"
+
+    def __init__(
+        self,
+        training: Any,
+        *,
+        budget: float | None,
+        guess: str = "",
+        seed: int | None = None,
+        folder: str | Path | None = None,
+    ) -> None:
+        self.view = DiagnosisView(budget, guess)
+        self.diagnosis: Diagnosis | None = None
+        self.applied: Diagnosis | None = None
+        # What is no training is refused before anything is shown.
+        self._open = functools.partial(open_diagnosis, maker(training))
+        self._seed, self._folder = seed, folder
+        self.view.say(view.READY)
+        super().__init__("diagnosis", self.view, _QUESTION)
+        self.view.apply.on_click(lambda _: self.apply())
+
+    def apply(self) -> None:
+        """Measure the marked changes at once against the training as given."""
+        if changes := self.view.marked:
+            self._ask(lambda: self._run(changes))
+        else:
+            self._soon(lambda: self.view.say("Mark at least one change to apply."))
+
+    def _latest(self) -> Diagnosis | None:
+        return self.diagnosis
+
+    # What the worker does; only here are widgets changed.
+
+    def _run(self, changes: tuple[str, ...] = ()) -> None:
+        self.view.say(view.RUNNING)
+        self.applied, self.view.applied.value = None, ""
+        if not changes:
+            self.diagnosis = None
+            self.view.clear()
+        budget = str(self.view.budget.value).strip()
+        session = self._open(budget, self._seed, self._folder, changes)
+        try:
+            with self._stoppable(session):
+                view.watch(
+                    session,
+                    self.view.chart,
+                    machine(),
+                    lambda: session.variants,
+                    at_once=False,
+                )
+        finally:
+            self._keep(session.finding, applied=bool(changes))
+        if session.finding is None:
+            raise RunError(NOTHING)
+        self.view.conclude(session.finding, session.unsaved)
+        diagnosis = (self.applied if changes else self.diagnosis) or session.finding
+        self._soon(lambda: self.view.runs.add(diagnosis, changes))
+
+    def _keep(self, diagnosis: Diagnosis | None, *, applied: bool) -> None:
+        if applied:
+            self.applied = diagnosis
+            if diagnosis:
+                self.view.show_applied(diagnosis)
+        else:
+            guess = self.view.guess.value.strip()
+            self.diagnosis = diagnosis and with_guess(diagnosis, guess)
+            if self.diagnosis:
+                self.view.show(self.diagnosis)
+
+    def _sentence(self, error: Exception) -> str:
+        text = super()._sentence(error)
+        if not isinstance(error, PerfkitError):
+            return text
+        # A training that raised has the traceback of its own code with it.
+        return "\n".join((text, *getattr(error, "__notes__", ()))).strip()

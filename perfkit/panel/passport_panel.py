@@ -133,7 +133,7 @@ class PassportPanel(Measuring[Passport]):
         BadParameterError: A value that is not accepted.
     """
 
-    nothing = "Stopped before anything was measured."
+    verb = "perfkit.passport"
 
     def __init__(
         self,

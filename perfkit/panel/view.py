@@ -9,13 +9,14 @@ from html import escape
 from typing import Any
 
 import ipywidgets as widgets
-from markupsafe import Markup
 
 from perfkit import units
 from perfkit.engine.plan import TrialStarted, seconds_for
-from perfkit.findings.page.page import findings_page, signed
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.page.page import findings_page
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
+from perfkit.findings.shown import Shown
 from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.machine.record import Machine
 from perfkit.panel.controls import Controls, boxed
@@ -74,26 +75,13 @@ class Runs:
 
     Attributes:
         table: The runs, the newest first; of one run only its links.
-        author: Who sends a page.
-        note: What they say to it.
-        widget: All of it; the two fields are there once there is a page to sign.
     """
 
     def __init__(self) -> None:
         self.table = widgets.HTML()
-        options: Any = {"placeholder": "on the page", "continuous_update": False}
-        purpose, sender = (
-            "What you say to it, such as what it is for",
-            "Who sends the page",
-        )
-        self.author = widgets.Text(description="author", tooltip=sender, **options)
-        self.note = widgets.Text(description="note", tooltip=purpose, **options)
-        self._signed = boxed("perfkit-controls", self.author, self.note)
-        self.widget = widgets.VBox((self.table,))
-        self.widget.add_class("perfkit-runs")
-        # Each with what was found, and its links by how they are signed.
-        self._rows: collections.deque[tuple[str, Recorded, dict[Markup, str]]]
-        self._rows = collections.deque(maxlen=_KEPT)
+        self.table.add_class("perfkit-runs")
+        # The cells of each, and its links.
+        self._rows = collections.deque[tuple[str, str]](maxlen=_KEPT)
         self._count = 0
 
     def add(self, document: Recorded, changes: Iterable[str]) -> None:
@@ -105,36 +93,23 @@ class Runs:
         texts = (changed, came, how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
         row = f'<th scope="row">{self._count}</th>{cells}'
-        self._rows.appendleft((row, document, {}))
-        self.draw()
-
-    def draw(self) -> None:
-        """Show the runs, with links to pages that are signed as the fields say."""
-        by = signed(self.author.value, self.note.value)
-        numbers = range(self._count, 0, -1)
-        rows = []
-        for number, (row, document, cache) in zip(numbers, self._rows, strict=False):
-            if by not in cache:  # To draw its charts takes seconds.
-                cache.clear()
-                cache[by] = downloads(document, by, f"run {number}")
-            rows.append((row, cache[by]))
-        self.widget.children = (self.table, self._signed) if rows else (self.table,)
-        if len(rows) < 2:
-            self.table.value = "".join(f"<p>{links}</p>" for _, links in rows)
+        self._rows.appendleft((row, downloads(document, f"run {self._count}")))
+        if len(self._rows) < 2:
+            self.table.value = f"<p>{self._rows[0][1]}</p>"
             return
         heads = ("run", "what was changed", "what came of it", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in rows)
+        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in self._rows)
         self.table.value = (
             '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def downloads(document: Recorded, by: Markup, run: str) -> str:
+def downloads(document: Recorded, run: str) -> str:
     """Links to the page and to the finding that hold all of it."""
     stem = document.path.stem if document.path else "finding"
-    page = download(f"{stem}.html", findings_page([document], by), run=run)
+    page = download(f"{stem}.html", findings_page([document]), run=run)
     file = download(f"{stem}.json", to_json(document), "finding", run=run)
     return f"{page} \N{MIDDLE DOT} {file}"
 
@@ -150,31 +125,20 @@ def download(name: str, text: str, noun: str = "page", run: str = "") -> str:
     )
 
 
-def static_html(
-    question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
-) -> str:
-    """What stands for a panel without a kernel: its finding, or its settings."""
-    if finding is not None:
+def static_html(question: str, verb: str, document: Shown | None) -> str:
+    """What stands for a panel without a kernel: its report, or what to do."""
+    if document is None:
+        return (
+            f"<p><b>{escape(question)}</b></p><p>No run yet. Run this notebook in "
+            "JupyterLab, Jupyter Notebook or VS Code to use the panel; where it does "
+            f"not appear, <code>{verb}(...)</code> does the same.</p>"
+        )
+    figure = ""
+    if isinstance(document, Finding | Diagnosis):
         from perfkit.questions.gallery import chart
 
-        return in_html(finding.report, figure=chart(finding).in_page())
-    rows = "".join(
-        f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
-        for label, text in settings
-    )
-    return (
-        f"<p><b>{escape(question)}</b></p><p>{no_run('perfkit.run')} "
-        f"The panel is set to:</p><table>{rows}</table>"
-    )
-
-
-def no_run(verb: str) -> str:
-    """What to do on a page, or on a server without widgets, where no panel is seen."""
-    return (
-        "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
-        f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
-        "same."
-    )
+        figure = chart(document).in_page()
+    return in_html(document.report, figure=figure)
 
 
 class RunView:
@@ -182,7 +146,6 @@ class RunView:
 
     Args:
         tooltip: What Run does.
-        stop_tooltip: What Stop does.
 
     Attributes:
         chart: What the panel does, how far it is, and the live chart.
@@ -194,16 +157,12 @@ class RunView:
     # What waits while the panel is at work.
     _waiting: tuple[Any, ...] = ()
 
-    def __init__(
-        self, tooltip: str, stop_tooltip: str = "End the run and keep what was measured"
-    ) -> None:
+    def __init__(self, tooltip: str) -> None:
         self.chart = LiveChart()
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
-        self.run, self.stop = (
-            button("Run", tooltip, "primary"),
-            button("Stop", stop_tooltip),
-        )
+        self.run = button("Run", tooltip, "primary")
+        self.stop = button("Stop", "End the run and keep what was measured")
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
@@ -351,7 +310,7 @@ class View(Answering):
         self.settings.observe(lambda _: _unfold(self.settings, folded), "value")
         _unfold(self.settings, folded)
         above = (self.asked, row, self.settings, folded)
-        below = (self.chart, self.card, self.runs.widget)
+        below = (self.chart, self.card, self.runs.table)
         self.box.children = (*above, *below)
         self.enable(running=False)
 

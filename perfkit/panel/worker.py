@@ -9,14 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from html import escape
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
-from perfkit.panel.view import Runs, RunView
+from perfkit.findings.shown import Shown
+from perfkit.panel.view import NOTHING, RunView, static_html
 from perfkit.questions.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
@@ -96,12 +96,12 @@ def running_cell() -> tuple[str, str]:
     return str(cell), str(request.get("header", {}).get("msg_id", ""))
 
 
-SLICE_S = 0.1
+_SLICE_S = 0.1
 # Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
 # there JupyterLab says that a model was not found, which tells nobody what to do. An
 # exported page leaves it out: perfkit/findings/page/notebook.py.
 _LOST = (Path(__file__).parent / "static" / "lost.html").read_text(encoding="utf-8")
-Found = TypeVar("Found")
+Found = TypeVar("Found", bound=Shown)
 
 
 class Stoppable(Protocol):
@@ -122,12 +122,10 @@ class Measuring(Generic[Found]):
         question: What it answers.
 
     Attributes:
-        subject: What it does, in a sentence about an error.
-        nothing: What is said where there is nothing to give.
+        verb: The function that does the same without a panel.
     """
 
-    subject = "This"
-    nothing = ""
+    verb = ""
 
     def __init__(self, name: str, view: RunView, question: str) -> None:
         self._stopped = threading.Event()
@@ -183,7 +181,7 @@ class Measuring(Generic[Found]):
     def wait(self) -> None:
         """Return once it is not at work; an interrupt is Stop."""
         with interrupt_is_stop() as interrupted:
-            while not self._idle.wait(SLICE_S):
+            while not self._idle.wait(_SLICE_S):
                 if interrupted.is_set():
                     self.stop()
 
@@ -228,7 +226,7 @@ class Measuring(Generic[Found]):
         result = self._latest()
         if result is not None:
             return result
-        error = self._error or PerfkitError(self.nothing)
+        error = self._error or PerfkitError(NOTHING)
         # Its sentence says it all; how the worker got there would bury it.
         is_sentence = isinstance(error, PerfkitError)
         raise error.with_traceback(None) if is_sentence else error
@@ -276,23 +274,12 @@ class Measuring(Generic[Found]):
 
     def _static_html(self) -> str:
         """What stands for the panel where there is no kernel, as HTML."""
-        result: Any = self._latest()
-        if result is not None:
-            return str(result._repr_html_())
-        return (
-            f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
-            "notebook in JupyterLab, Jupyter Notebook or VS Code to use the panel.</p>"
-        )
+        return static_html(self._question, self.verb, self._latest())
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, PerfkitError):
             return str(error)
-        return f"{self.subject} broke off: {type(error).__name__}: {error}."
-
-    def _sign(self, runs: Runs) -> None:
-        """Let what is typed as author and note be on the pages of the runs."""
-        for field in (runs.author, runs.note):
-            field.observe(lambda _: self._soon(runs.draw), "value")
+        return f"The run broke off: {type(error).__name__}: {error}."
 
     @contextlib.contextmanager
     def _stoppable(self, work: Stoppable) -> Iterator[None]:

@@ -27,8 +27,8 @@ from perfkit.findings import store
 from perfkit.findings.reading import as_plain
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
+from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
-from perfkit.machine.software import check_trains
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Folder, parameters_of
 

@@ -2,9 +2,21 @@
 
 import pytest
 
-from perfkit.engine.live import Asleep, LiveTrial
+from perfkit.engine.live import (
+    NO_TURNS,
+    Asleep,
+    LiveTrial,
+    OneProcess,
+    Opening,
+    failed,
+    turn,
+)
+from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.plan import Ticked, TrialEnded
+from perfkit.engine.steady import steady
 from perfkit.engine.tick import READY, Note, Pause, Tick, every
-from tests.engine.scripted import Clock
+from perfkit.engine.trial import PROBLEM, TRACEBACK
+from tests.engine.scripted import Clock, Script, play
 from tests.machine.trees import grow
 
 MS = 1_000_000
@@ -111,9 +123,9 @@ CHANGE = {"label": "change"}
 )
 def test_pauses_are_counted_turn_by_turn(pause, turns, counted):
     stage = Stage()
-    for turn in turns:
+    for pauses in turns:
         stage.stand(5000)
-        for spent in turn:
+        for spent in pauses:
             stage.tick(5)
             stage.tick(spent, 0, **pause)
     assert stage.record().pauses[pause["label"]] == pytest.approx(counted)
@@ -162,3 +174,165 @@ def looks(root, *states):
 )
 def test_a_process_is_asleep_whose_threads_all_sleep(tmp_path, states, seconds):
     assert looks(tmp_path, *states) == seconds
+
+
+class Told:
+    """What a process tells whose variants take turns, on a clock of its own."""
+
+    def __init__(self, turns=(), **rates):
+        self.now, self.messages = 0, []
+        for number in turns:
+            for variant, rate in rates.items():
+                self.turn(variant, number, rate)
+
+    def turn(self, variant, number, rate, steps=5):
+        """A turn in which each tick of ten examples lasts as the rate has it."""
+        self._tick(turn(variant, number).label)
+        self.now += 50 * MS
+        self._tick(READY.label)
+        for _ in range(steps):
+            self.now += round(10 / rate * 1e9)
+            self._tick(examples=10)
+
+    def _tick(self, label="", examples=0):
+        self.messages.append(("ticks", [(self.now, examples, {}, label)]))
+
+    def note(self, note):
+        self.messages.append(("note", note.name, note.value))
+
+    def trials(self):
+        heard = OneProcess(0, zero_ns=0, clock=lambda: self.now)
+        for message in self.messages:
+            heard.take(message)
+        return heard.trials()
+
+
+def test_what_a_training_raises_is_in_no_trial():
+    told = Told((1, 2), a=100)
+    told.note(Note(TRACEBACK, {"frames": [["/home/ada/x.py", 1, "f"]]}))
+    told.note(Note(PROBLEM, "It raised at /home/ada."))
+    told.note(Note("plan", 1))
+    told.note(failed("a", "raised OSError: '/home/ada/x'"))
+    (trial,) = told.trials()
+    assert not {TRACEBACK, PROBLEM} & trial.notes.keys()
+    assert trial.notes["plan"] == 1
+    assert trial.message == "raised OSError: '<path>'"
+
+
+def test_turns_of_one_number_are_held_side_by_side():
+    told = Told((1, 2), a=100)
+    for number, rate in ((3, 50), (4, 80)):
+        # The machine slows down, for both alike.
+        told.turn("a", number, rate)
+        told.turn("b", number, 2 * rate)
+    variants = tuple(Variant(name, Script(), "", "a") for name in ("a", "b"))
+    trials = told.trials()
+    measured = Measurement(variants=variants, trials=trials, baseline="a")
+    assert steady(trials[1]).keys == (3, 4)
+    assert measured.compare("b", "a").ratio == pytest.approx(2, rel=0.05)
+    # What comes before the first turn warms up.
+    told = Told((0,), a=10)
+    for number in (1, 2):
+        told.turn("a", number, 100)
+    (trial,) = told.trials()
+    assert steady(trial).rate == pytest.approx(100)
+    # Set up is that of the variants own first turn.
+    trials = Told((1,), a=100, b=100).trials()
+    assert [trial.setup_s for trial in trials] == [0.05, 0.05]
+
+
+def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
+    told = Told((1,), a=100, b=100)
+    told.note(failed("b", "raised ValueError: no"))
+    told.turn("a", 2, 100)
+    outcomes = {t.variant: (t.outcome, t.message) for t in told.trials()}
+    assert outcomes["b"] == ("crashed", "raised ValueError: no")
+    assert outcomes["a"][0] == "completed"
+    # A turn that has only begun is no trial that crashed.
+    told = Told((1, 2), a=100)
+    told.turn("b", 2, 100, steps=0)
+    assert [trial.variant for trial in told.trials()] == ["a"]
+    told.turn("b", 3, 100)
+    assert [trial.outcome for trial in told.trials()] == ["completed"] * 2
+
+
+# As the first round of a run.
+
+
+class Shared:
+    """A process of which is known what it tells, a message each time it is asked."""
+
+    pid, started_ns, message, outcome, silence = 1, 0, "", None, 60.0
+
+    def __init__(self, told, outcome="completed"):
+        self.told, self.ends, self.killed = list(told), outcome, False
+        self.stood = {}
+
+    def poll(self, timeout):
+        if self.told:
+            return [self.told.pop(0)]
+        self.outcome = self.ends
+        return []
+
+    def kill(self, outcome, message):
+        self.killed = True
+
+
+def messages(turns):
+    return Told(range(1, turns + 1), base=100, other=200).messages
+
+
+VARIANTS = tuple(Variant(name, Script(), "", "base") for name in ("base", "other"))
+
+
+def opened(shared, choose=lambda measured: ()):
+    opening = Opening(shared, (), VARIANTS)
+    return play({"base": Script()}, opening=opening, choose=choose)
+
+
+def test_a_process_in_which_variants_take_turns_is_the_first_round():
+    run, starter = opened(Shared(messages(4)))
+    told = {event.variant for event in run.events() if isinstance(event, Ticked)}
+    found = run.measurement
+    assert [t.variant for t in found.trials] == ["base", "other"]
+    # Each has its own ticks.
+    assert [steady(t).rate for t in found.trials] == pytest.approx([100, 200])
+    assert {(t.round, t.outcome) for t in found.trials} == {(1, "completed")}
+    assert found.compare("other", "base").ratio == pytest.approx(2, rel=0.05)
+    assert starter.started == []
+    assert told == {"base", "other"}
+
+
+def test_where_none_takes_a_turn_fresh_processes_begin_with_a_control_and_it_is_said():
+    def choose(measured):
+        return () if measured.trials else VARIANTS
+
+    told = [("note", PROBLEM, "It found no /home/ada/x there.")]
+    run, _ = opened(Shared(told), choose)
+    list(run.events())
+    names = {(trial.variant, trial.round) for trial in run.measurement.trials}
+    assert names == {("base", 1), ("other", 1), (CONTROL, 1)}
+    assert run.measurement.notes[NO_TURNS] == "It found no <path> there."
+
+
+def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
+    def choose(measured):
+        return VARIANTS if {trial.round for trial in measured.trials} == {1} else ()
+
+    run, _ = opened(Shared(messages(4)), choose)
+    list(run.events())
+    rounds = [(trial.variant, trial.round) for trial in run.measurement.trials]
+    assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
+
+
+def test_what_a_process_told_before_it_broke_or_was_stopped_stays():
+    run, _ = opened(Shared(messages(3), outcome="crashed"))
+    list(run.events())
+    assert len(run.measurement.trials) == 2
+    assert run.measurement.compare("other", "base") is not None
+    run, _ = opened(shared := Shared(messages(9)))
+    for event in run.events():
+        if isinstance(event, TrialEnded):
+            run.stopped.set()
+    assert shared.killed
+    assert run.measurement.trials

@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.pay_back import PayBack, line, pay_back, typical
+from perfkit.engine.measurement import (
+    CONTROL,
+    Measurement,
+    PayBack,
+    Variant,
+    line,
+    pay_back,
+    typical,
+)
 from perfkit.engine.steady import steady
 from tests.findings.made import completed
 

@@ -11,12 +11,14 @@ import pytest
 from perfkit.engine import rounds as measure_rounds
 from perfkit.engine.measurement import CONTROL, Variant
 from perfkit.engine.plan import (
+    ONE_GO_S,
     Finished,
     Preparing,
     Progress,
     Ticked,
     TrialEnded,
     TrialStarted,
+    one_go_s,
 )
 from perfkit.engine.tick import REFUSED
 from perfkit.errors import RunError
@@ -290,11 +292,10 @@ def test_trials_take_turns_where_all_have_room(free, fits, monkeypatch):
 
 
 def test_short_visits_take_the_place_of_one_that_is_long():
-    budgets = measure_rounds.budgets
-    assert budgets.one_go_s(0.025) == budgets.ONE_GO_S
-    assert budgets.one_go_s(0.025, budget=20, variants=25) == 0.5
-    assert budgets.one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
-    assert budgets.one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
+    assert one_go_s(0.025) == ONE_GO_S
+    assert one_go_s(0.025, budget=20, variants=25) == 0.5
+    assert one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
+    assert one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
 
 
 @pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")

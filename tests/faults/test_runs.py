@@ -5,12 +5,12 @@ import subprocess
 import sys
 import textwrap
 
-import made
 import psutil
 import pytest
 
 from perfkit.findings import store
 from tests.engine.trials import are_gone
+from tests.findings import made
 from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, start
 
 ODD = "mein ärger 数据"

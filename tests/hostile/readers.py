@@ -25,7 +25,7 @@ from perfkit.machine import starting
 from perfkit.questions.shared import cache as images
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.maker import assigned, digest, maker
-from perfkit.training.profile import traces
+from perfkit.training.profile import profile as profiling
 from tests.findings import made
 from tests.findings.page import books
 from tests.hostile.kinds import KINDS
@@ -130,10 +130,10 @@ def _small_files(data, folder):
 
 
 def _tables(data, folder):
-    for read in (traces.steps, traces.stages, traces.ops, traces.kernels):
+    for read in (profiling.steps, profiling.stages, profiling.ops, profiling.kernels):
         with contextlib.suppress(PerfkitError):
             read(data.decode(errors="replace"))
-    traces.memory(data.decode(errors="replace"))
+    profiling.memory(data.decode(errors="replace"))
 
 
 @cache

@@ -32,7 +32,7 @@ def show(found, size):
     parts = [found._repr_html_(), *(figure.svg for figure in figures)]
     if isinstance(found, Finding):
         assert len(found.table()) >= len({t.variant for t in found.timings})
-        parts += [view.static_html("?", (), found), view.charts(found)]
+        parts += [view.static_html("?", "perfkit.run", found), view.charts(found)]
     elif isinstance(found, Passport):
         texts.append(preview(found, size))
     elif isinstance(found, Profile):

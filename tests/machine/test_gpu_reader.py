@@ -70,17 +70,3 @@ reader = GpuReader(clock=lambda: next(times))
 answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
 """
     assert ask(lines, machine) == [["gpu0"], ["gpu1"], [], ["gpu0"], [], ["gpu1"]]
-
-
-@pytest.mark.parametrize(
-    ("machine", "why"),
-    [
-        ("nvmlDeviceGetCount * 0", "The NVIDIA driver reports no GPU."),
-        ("nvmlDeviceGetCount * 1\nnvmlDeviceGetHandleByIndex 0 !15",
-         "gives no access: GPU is lost."),
-    ],
-)  # fmt: skip
-def test_a_driver_without_cards_to_read_says_why(ask, machine, why):
-    *samples, said = ask(f"{READER}answer = [sample(), sample(), reader.why]", machine)
-    assert samples == [{}, {}]
-    assert said.endswith(why)

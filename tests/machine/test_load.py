@@ -5,16 +5,16 @@ from unittest.mock import Mock, patch
 import psutil
 import pytest
 
-from perfkit.machine import load
-from perfkit.machine.load import look, observed
+from perfkit.machine import collect
+from perfkit.machine.collect import look, observed
 from perfkit.machine.record import Busy, Clocks, Gpu, Link, throttle_reasons
 from tests.machine.trees import System, Times, computer, grow, quota
 
 
 def between(root, system):
     """The load between two looks at a system."""
-    with patch.object(load, "psutil", system):
-        return load.load(look(), look(), root)
+    with patch.object(collect, "psutil", system):
+        return collect.load(look(), look(), root)
 
 
 ME = os.getpid()
@@ -62,7 +62,7 @@ def test_what_other_programs_take_is_told(tmp_path, system, others, busiest):
 
 def test_guests_are_counted_once_and_stolen_time_is_no_programs():
     system = System(cpu_times=lambda: Times(8, 80, guest=3, iowait=1, steal=4))
-    with patch.object(load, "psutil", system):
+    with patch.object(collect, "psutil", system):
         found = look()
     assert (found.total, found.busy) == (93, 8)
 

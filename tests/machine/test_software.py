@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.errors import MissingPartError
-from perfkit.machine import software
+from perfkit.machine import environment
 from tests.machine.checks.computers import HELD
 from tests.machine.trees import (
     CPU,
@@ -50,8 +50,8 @@ MY_OWN = computer(release="6.1.9-my-own")
 )
 def test_the_kind_of_system_is_told(tmp_path, files, variables, kind, expected):
     grow(tmp_path, files)
-    inside = software.in_container(tmp_path, variables)
-    platform = software.platform(tmp_path, variables, kind, container=inside)
+    inside = environment.in_container(tmp_path, variables)
+    platform = environment.kind_of_system(tmp_path, variables, kind, container=inside)
     assert (platform, inside) == expected
 
 
@@ -75,7 +75,7 @@ def test_keras_chooses_as_it_will(tmp_path, variables, file, backend):
     told = file if isinstance(file, str) else json.dumps(file)
     grow(tmp_path, {".keras/keras.json": told} if file is not None else {})
     variables = {k: v.format(home=tmp_path) for k, v in variables.items()}
-    assert software.keras_backend({"HOME": str(tmp_path)} | variables) == backend
+    assert environment.keras_backend({"HOME": str(tmp_path)} | variables) == backend
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_keras_chooses_as_it_will(tmp_path, variables, file, backend):
 def test_a_training_on_something_else_is_refused_in_one_sentence(variables, words):
     refused = pytest.raises(MissingPartError, match=words) if words else nullcontext()
     with refused:
-        software.check_trains({"HOME": "/nowhere"} | variables)
+        environment.check_trains({"HOME": "/nowhere"} | variables)
 
 
 def test_keras_2_is_refused_with_the_tensorflow_that_brings_3(tmp_path, monkeypatch):
     old = grow(tmp_path, package("keras", "2.15.0"))
     monkeypatch.setattr(sys, "path", [str(old), *sys.path])
     with pytest.raises(MissingPartError, match=r"Keras 2\.15\.0.*TensorFlow 2\.16"):
-        software.check_trains({})
+        environment.check_trains({})
 
 
 OTHER = tensorflow(CPU, "2.20.0", "tensorflow-cpu")
@@ -140,7 +140,7 @@ MADE = "build_info = collections.OrderedDict"
 )  # fmt: skip
 def test_the_first_tensorflow_says_how_it_was_built(tmp_path, mine, theirs, told):
     folders = grow(tmp_path / "a", mine), grow(tmp_path / "b", theirs)
-    found = software.tensorflow([*map(str, folders)])
+    found = environment.tensorflow([*map(str, folders)])
     assert {name: getattr(found, name) for name in told} == told
 
 
@@ -164,18 +164,18 @@ NIGHTLY = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
 def test_versions_are_those_that_python_finds_first(tmp_path, mine, theirs, versions):
     folders = grow(tmp_path / "a", mine), tmp_path / "gone", tmp_path / "b"
     grow(folders[-1], theirs)
-    found = software.versions([*map(str, folders)])
+    found = environment.versions([*map(str, folders)])
     assert found == {"keras": "3.15.1"} | versions
 
 
 def test_the_versions_here_are_those_that_are_installed():
-    found = software.versions(sys.path)
+    found = environment.versions(sys.path)
     assert {"numpy", "keras", "perfkit"} <= set(found)
     assert found == {name: importlib.metadata.version(name) for name in found}
     # The tensorflow here is read without being imported.
     place = importlib.util.find_spec("tensorflow").origin
     told = runpy.run_path(Path(place).parent / "python/platform/build_info.py")
-    found = software.tensorflow(sys.path)
+    found = environment.tensorflow(sys.path)
     assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
     assert found.cuda == told["build_info"].get("cuda_version")
     assert "tensorflow" in " ".join(found.packages)

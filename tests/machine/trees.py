@@ -11,7 +11,7 @@ import types
 from collections import namedtuple
 from unittest import mock
 
-from perfkit.machine import collect, environment, load, nvml
+from perfkit.machine import collect, environment, nvml
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
 AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
@@ -182,8 +182,9 @@ def described(
     functions = {n: mock.Mock(return_value=name) for n, name in names_itself.items()}
     answer = driver, tuple(gpus), "" if gpus else no_gpu
     with (
-        mock.patch.multiple(collect, psutil=counters, sys=python, _SEEN=seen),
-        mock.patch.multiple(load, psutil=counters, WINDOW_S=0.0),
+        mock.patch.multiple(
+            collect, psutil=counters, sys=python, _SEEN=seen, WINDOW_S=0.0
+        ),
         mock.patch.object(environment, "own_names", return_value=names),
         mock.patch.object(nvml, "gpus", return_value=answer),
         mock.patch.multiple(platform, **functions),

@@ -11,16 +11,9 @@ from perfkit.findings import store
 from perfkit.findings.reading import parse
 from perfkit.findings.report import in_text
 from perfkit.machine.record import Clocks, Gpu, Link, Processor
-from perfkit.machines.compare import Row, add_speed, compare
-from perfkit.machines.record import Passport
-from perfkit.machines.sides import (
-    BETWEEN_RUNS,
-    HALF,
-    Value,
-    differing_facts,
-    remedies,
-    side_of,
-)
+from perfkit.machines.compare import Row, add_speed, compare, differing_facts
+from perfkit.machines.record import BETWEEN_RUNS, HALF, Passport, Value, side_of
+from perfkit.machines.report import remedies
 from tests.findings import made
 from tests.findings.page.pages import problems
 from tests.hostile import shown

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from perfkit.machines.compare import compare
-from perfkit.machines.sides import STEP, side_of
+from perfkit.machines.record import STEP, side_of
 from perfkit.questions import experiment
 from perfkit.questions.reference_trainings import trainings
 from perfkit.questions.shared.reference_jobs import REFERENCES

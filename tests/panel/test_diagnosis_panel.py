@@ -3,7 +3,7 @@ import pytest
 import perfkit
 from perfkit.errors import RunError
 from perfkit.findings.record import Verdict
-from perfkit.panel import diagnosis_panel
+from perfkit.panel import panel as panels
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.panel import runs
 from tests.panel.runs import finished, settle
@@ -22,7 +22,7 @@ class House:
     def __init__(self, monkeypatch):
         self.asked, self.fails = [], None
         self.found = diagnosis(causes=(SLOW_MAP, XLA))
-        monkeypatch.setattr(diagnosis_panel, "open_diagnosis", self.open)
+        monkeypatch.setattr(panels, "open_diagnosis", self.open)
 
     def open(self, training, budget, seed, folder, only):
         self.asked.append((training, budget, only))

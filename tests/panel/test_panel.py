@@ -335,10 +335,11 @@ def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, s
         perfkit.panel(what, **more)
 
 
-def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(house, panel):
+def test_viewers_without_widgets_are_told_what_to_do_then_shown_the_finding(
+    house, panel
+):
     static, text = panel._static_html(), repr(panel)
     assert "Does a longer loop take longer?" in static
-    assert "20000" in static
     assert "where it does not appear, <code>perfkit.run(...)</code>" in static
     assert "<the panel of" in text
     finding = panel.result()
@@ -346,9 +347,8 @@ def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(house, 
     assert finding.verdict.headline in static
     assert 'role="img"' in static
     assert text == repr(finding)
-    # What it was set to is escaped.
+    # A guess is escaped.
     panel = perfkit.panel(Loops(), guess="<script>alert(1)</script>")
-    assert "<script>" not in panel._static_html()
     panel.result()
     assert "<script>" not in panel._static_html() + panel.view.card.value
 
@@ -360,7 +360,7 @@ def linked(panel):
     return [(name.removeprefix("finding."), held) for name, held in found]
 
 
-def test_the_page_and_the_finding_are_in_links_signed_and_nothing_is_saved_again(
+def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
     panel, pages, here
 ):
     finding = finished(panel)
@@ -369,11 +369,6 @@ def test_the_page_and_the_finding_are_in_links_signed_and_nothing_is_saved_again
     assert finding.verdict.headline in shown
     assert parse(held.encode(), "linked", Finding).verdict == finding.verdict
     assert os.listdir(here) == []
-    panel.view.runs.author.value = "Ada"
-    panel.view.runs.note.value = "For the <nightly> job."
-    (_, page), _ = linked(panel)
-    assert "By Ada" in page
-    assert "For the &lt;nightly&gt; job." in page
 
 
 def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel, pages):

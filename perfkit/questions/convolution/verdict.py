@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from perfkit import units
-from perfkit.engine.measurement import OWN, Measurement
-from perfkit.engine.pay_back import pay_back
+from perfkit.engine.measurement import OWN, Measurement, pay_back
 from perfkit.engine.statistics import Estimate
 from perfkit.findings.record import Verdict
 from perfkit.questions.convolution.variants import (

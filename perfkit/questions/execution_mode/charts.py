@@ -13,7 +13,7 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, Figure, Kind
 from perfkit.charts.layout import log_ticks
 from perfkit.charts.roofline import spread
-from perfkit.engine.pay_back import PayBack, pay_back, typical
+from perfkit.engine.measurement import PayBack, pay_back, typical
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
-from perfkit.engine.measurement import OWN, Measurement
-from perfkit.engine.pay_back import PayBack, pay_back
+from perfkit.engine.measurement import OWN, Measurement, PayBack, pay_back
 from perfkit.engine.statistics import Comparison
 from perfkit.findings.record import Edit, Verdict
 from perfkit.questions.execution_mode.variants import (

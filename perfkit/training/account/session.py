@@ -24,8 +24,7 @@ from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from perfkit.findings.store import save
 from perfkit.machine.collect import machine
-from perfkit.machine.environment import anonymize
-from perfkit.machine.software import check_trains
+from perfkit.machine.environment import anonymize, check_trains
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
 from perfkit.training.diagnose import failure
@@ -135,13 +134,10 @@ class AccountSession:
         arguments = self._maker, self.budget, folder, self._limit
         work = functools.partial(collect.collect, *arguments)
         running = launcher().start(work, 0, Limits(silence=_SILENCE_S))
-        notes: dict[str, Any] = {}
-        stop = Path(folder, collect.STOP)
+        notes, stop = running.notes, Path(folder, collect.STOP)
         try:
             while running.outcome is None and collect.SEEN not in notes:
-                for message in running.poll(_SLICE_S):
-                    if message[0] == "note":
-                        notes[message[1]] = message[2]
+                running.poll(_SLICE_S)
                 if self._stopped.is_set() and not stop.exists():
                     # The process first writes down what it has seen.
                     stop.touch()

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfkit.engine.launcher import read_early
+from perfkit.engine.live import OneProcess, failed, turn
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.one_process import OneProcess, failed, turn
 from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
 from perfkit.engine.trial import WHOLE, Outcome
 from perfkit.engine.worker import stamp

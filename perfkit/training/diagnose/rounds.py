@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from perfkit import units
-from perfkit.engine import budgets
+from perfkit.engine import plan as engine_plan
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import Yielded
@@ -65,12 +65,12 @@ class Planned(NamedTuple):
 
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
-    return budgets.turn_s(step_s, _TURN_S)
+    return engine_plan.turn_s(step_s, _TURN_S)
 
 
 def trial_s(ready_s: float, step_s: float) -> float:
     """Seconds of a trial in a fresh process, which is ready after so many seconds."""
-    return ready_s + WARM_UP_S + budgets.chosen_s(step_s)
+    return ready_s + WARM_UP_S + engine_plan.chosen_s(step_s)
 
 
 def round_s(facts: Facts) -> float:

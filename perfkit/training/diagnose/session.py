@@ -12,8 +12,8 @@ from perfkit import __version__
 from perfkit.engine import spread
 from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import Message, launcher
+from perfkit.engine.live import Opening
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.one_process import Opening
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Limits, Outcome
@@ -23,7 +23,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import as_budget
 from perfkit.machine.collect import machine
-from perfkit.machine.software import check_trains
+from perfkit.machine.environment import check_trains
 from perfkit.questions.replay import recordings_of
 from perfkit.questions.session import Keeper, Measurer, check_budget
 from perfkit.training.account import causes
@@ -210,12 +210,10 @@ class DiagnosisSession(Measurer[Diagnosis]):
             Limits(silence=max(_SLICE_S, longest)),
         )
         messages: list[Message] = []
-        notes: dict[str, Any] = {}
-        is_screening = False
+        notes, is_screening = running.notes, False
         try:
             while not (running.outcome or is_screening or self._stopped.is_set()):
                 messages += running.poll(_SLICE_S)
-                notes = {m[1]: m[2] for m in messages if m[0] == "note"}
                 is_screening = look.SPENT in notes
                 yield Preparing(look.doing(notes, "Looking at the training"))
         finally:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
+from perfkit.engine.live import NO_TURNS
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.one_process import NO_TURNS
 from perfkit.engine.statistics import WORTH_KNOWING
 from perfkit.findings import load
 from perfkit.findings.diagnosis import (

@@ -1,27 +1,35 @@
-"""Profile a few steps of a training: ``perfkit.profile(make_training)``."""
+"""Profile a few steps of a training: ``perfkit.profile(make_training)``.
+
+xprof reads the trace; what it makes of it, and what it refuses, become records here.
+"""
 
 import datetime
 import functools
+import importlib.metadata
+import importlib.util
+import json
+import re
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from perfkit import __version__
 from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import Ended, in_process
-from perfkit.errors import BadParameterError
-from perfkit.findings.profile import Profile
+from perfkit.engine.tick import Note
+from perfkit.errors import BadFileError, BadParameterError, MissingPartError, installing
+from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.machine.collect import machine
-from perfkit.machine.software import check_trains
+from perfkit.machine.environment import anonymize, check_trains
+from perfkit.machine.record import Machine
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import digest, maker, name_of
-from perfkit.training.profile import traces
-from perfkit.training.profile.course import STEPPED, stepped
-from perfkit.training.profile.traces import gathered
+from perfkit.training.profile.course import STEPPED, stepped, traces
 
 MOST_STEPS, LONGEST_S = 10, 300.0
 _PREFIX = "perfkit-profile-"
@@ -62,7 +70,7 @@ def profile(
     if where := replay_from(replay):
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
-    xprof = traces.version()
+    xprof = version()
     check_trains()
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
@@ -74,7 +82,7 @@ def profile(
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             work = functools.partial(stepped, make, steps, folder)
             notes = notes_of(in_process(work, timeout))
-            tables, failed = traces.read(folder)
+            tables, failed = read(folder)
     finally:
         alone.let_go()
     profile = gathered(
@@ -111,3 +119,326 @@ def _check(steps: int, timeout: float) -> None:
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 1 <= timeout <= 86_400:
         raise BadParameterError(f"timeout is {timeout!r}; give seconds from 1.")
+
+
+STEPS = "input_pipeline_analyzer"
+OPS = "framework_op_stats"
+KERNELS = "kernel_stats"
+MEMORY = "memory_profile"
+TOOLS = (STEPS, OPS, KERNELS, MEMORY)
+_LONGEST_S = 120.0
+
+
+def version() -> str:
+    """The version of xprof that is installed.
+
+    Raises:
+        MissingPartError: There is none.
+    """
+    if importlib.util.find_spec("xprof") is None:
+        raise MissingPartError(
+            "A profile is read by xprof, which is not installed in this environment: "
+            + installing('"xprof>=2.22"')
+        )
+    return importlib.metadata.version("xprof")
+
+
+def read(
+    folder: str,
+    process: Callable[[Callable[[], Iterator[Note]], float], Ended] = in_process,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Read the tables of the trace in a folder.
+
+    Returns:
+        The tables as xprof gives them, JSON, by tool; and in a sentence why there is
+        none, by tool.
+    """
+    tables, failed, tools = dict[str, str](), dict[str, str](), list(TOOLS)
+    while tools:
+        ended = process(functools.partial(_tables, folder, tuple(tools)), _LONGEST_S)
+        tables |= ended.notes
+        tools = [tool for tool in tools if tool not in tables]
+        if tools:
+            reason = anonymize(ended.message).rstrip(".") or "gave nothing"
+            failed[tools.pop(0)] = (
+                f"xprof could not read this part of the trace: {reason}."
+            )
+    return tables, failed
+
+
+def _tables(folder: str, tools: Sequence[str]) -> Iterator[Note]:
+    from xprof.convert import raw_to_tool_data
+
+    paths = [str(path) for path in traces(folder)]
+    for tool in tools:
+        data, _ = raw_to_tool_data.xspace_to_tool_data(paths, tool, {})
+        text = data.decode() if isinstance(data, bytes) else data
+        yield Note(tool, text or "")
+
+
+Made = TypeVar("Made")
+Reader = Callable[[str], tuple[Made, ...]]
+Rows = list[dict[str, Any]]
+
+_IDLE = "IDLE"
+_PARTS = {
+    "deviceComputeTimeMs": "device compute",
+    "deviceToDeviceTimeMs": "device to device",
+    "deviceCollectivesTimeMs": "between devices, together",
+    "hostComputeTimeMs": "host compute",
+    "kernelLaunchTimeMs": "kernel launch",
+    "infeedTimeMs": "input",
+    "outfeedTimeMs": "output",
+    "compileTimeMs": "compilation",
+    "otherTimeMs": "all other",
+}
+_WHOLE, _TIME = "stepTimeMs", "TimeMs"
+_WRONG = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def _reader(understand: Callable[[Any], Iterable[Made]]) -> Reader[Made]:
+    """Let it read the text of a table, and refuse in a sentence what is none."""
+
+    @functools.wraps(understand)
+    def read(text: str) -> tuple[Made, ...]:
+        try:
+            return tuple(understand(json.loads(text)))
+        except _WRONG as error:
+            raise BadFileError(
+                "xprof gave a table that this perfkit cannot read "
+                f"({type(error).__name__}: {str(error)[:80]})."
+            ) from None
+
+    return read
+
+
+@_reader
+def steps(data: Any) -> Iterable[ProfiledStep]:
+    """The steps, taken apart."""
+    for row in _rows(data, "stepnum"):
+        parts = {
+            _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
+            for name, value in row.items()
+            if name.endswith(_TIME) and name != _WHOLE
+        }
+        seconds = float(row[_WHOLE]) / 1e3
+        yield ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
+
+
+@_reader
+def stages(data: Any) -> Iterable[Stage]:
+    """The stages of the input, the most expensive first."""
+    pipeline = [
+        Stage(
+            name=str(row["opName"]),
+            category=str(row["category"]),
+            count=int(row["count"]),
+            total_s=float(row["timeInMs"]) / 1e3,
+            self_s=float(row["selfTimeInMs"]) / 1e3,
+        )
+        for row in _rows(data, "opName")
+    ]
+    return sorted(pipeline, key=lambda stage: -stage.self_s)
+
+
+@_reader
+def ops(data: Any) -> Iterable[Op]:
+    """All operations, the most expensive first; idle time is none."""
+    operations = [
+        Op(
+            name=str(row["operation"]),
+            type=str(row["type"]),
+            device="host" if str(row["host_or_device"]).lower() == "host" else "device",
+            count=int(row["occurrences"]),
+            total_s=float(row["total_time"]) / 1e6,
+            self_s=float(row["total_self_time"]) / 1e6,
+        )
+        for row in _rows(data, "operation")
+    ]
+    working = (op for op in operations if op.type != _IDLE)
+    return sorted(working, key=lambda op: -op.self_s)
+
+
+@_reader
+def kernels(data: Any) -> Iterable[Kernel]:
+    """The kernels of GPUs, the most expensive first."""
+    launches = [
+        Kernel(
+            name=str(row["kernel_name"]),
+            op=str(row["op_name"]),
+            count=int(row["occurrences"]),
+            total_s=float(row["total_duration_us"]) / 1e6,
+            least_s=float(row["min_duration_us"]) / 1e6,
+            most_s=float(row["max_duration_us"]) / 1e6,
+            occupancy=float(row["occupancy_pct"]) / 100,
+            tensor_cores=bool(row["is_kernel_using_tensor_core"]),
+            could_use_them=bool(row["is_op_tensor_core_eligible"]),
+        )
+        for row in _rows(data, "kernel_name")
+    ]
+    return sorted(launches, key=lambda kernel: -kernel.total_s)
+
+
+@_reader
+def memory(data: Any) -> Iterable[Held]:
+    """What each allocator held."""
+    for name, profile in data["memoryProfilePerAllocator"].items():
+        summary = profile["profileSummary"]
+        peak = summary["peakStats"]
+        yield Held(
+            allocator=name,
+            capacity=int(summary["memoryCapacity"]),
+            peak=int(peak["peakBytesInUse"]),
+            peak_ever=int(summary["peakBytesUsageLifetime"]),
+            fragmentation=float(peak["fragmentation"]),
+        )
+
+
+@_reader
+def _severe(data: Any) -> Iterable[str]:
+    return [str(row["message"]) for row in _rows(data, "severity")]
+
+
+def warnings_of(text: str) -> tuple[str, ...]:
+    """What the profiler itself found wrong; empty where nobody says."""
+    try:
+        return _severe(text)
+    except BadFileError:
+        return ()
+
+
+def _rows(data: Any, column: str) -> Rows:
+    """The rows of the last table that has a column, by the ids of its columns."""
+    for table in reversed(data if isinstance(data, list) else [data]):
+        ids = [c["id"] for c in table.get("cols", ())]
+        if column in ids:
+            values = ([(c or {}).get("v") for c in row["c"]] for row in table["rows"])
+            return [dict(zip(ids, row, strict=False)) for row in values]
+    raise LookupError(f"there is no column {column}")
+
+
+_PRIVILEGES = re.compile(
+    r"INSUFFICIENT_PRIVILEGES|ERR_NVGPUCTRPERM|elevated privileges|permission issue",
+    re.IGNORECASE,
+)
+_CUPTI = re.compile(r"cupti", re.IGNORECASE)
+_NO_GPU = "TensorFlow computes on no GPU here, so there are no kernels."
+_REST = "All else is here, and what perfkit.diagnose measures needs none of it."
+_WSL = ("wsl1", "wsl2")
+_ON_WSL = (
+    "in Windows, open NVIDIA's control panel as administrator, enable the developer "
+    "settings there, and let all users access the GPU performance counters"
+)
+_ON_LINUX = (
+    "write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file in "
+    "/etc/modprobe.d, as root, and restart the machine"
+)
+_IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that does not do, "
+
+
+def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
+    """Say why there are no kernels, with the remedy.
+
+    Args:
+        log: What TensorFlow logged while it started and stopped the profiler, and the
+            warnings in the trace.
+        gpus: How many TensorFlow saw.
+        machine: Where it ran.
+    """
+    if not gpus:
+        return _NO_GPU
+    if _PRIVILEGES.search(log):
+        return (
+            "The driver keeps what its GPU does from this user (CUPTI): "
+            f"{_remedy(machine)}. {_REST}"
+        )
+    if _CUPTI.search(log):
+        line = next(line for line in log.splitlines() if _CUPTI.search(line))
+        # Without the head of a line of the log.
+        words = line.split("] ", 1)[-1].strip().rstrip(".")[:160]
+        return (
+            f"CUPTI, which tells what a GPU does, did not work ({words}): "
+            'python -m pip install "tensorflow[and-cuda]" brings the one that this '
+            f"TensorFlow needs. {_REST}"
+        )
+    software = machine.software
+    boxed = software and (software.container or software.platform in _WSL)
+    where = "; on WSL and in containers that is often so" if boxed else ""
+    return f"The trace holds nothing of the GPU, and no reason{where}. {_REST}"
+
+
+def _remedy(machine: Machine) -> str:
+    software = machine.software
+    if software and software.platform in _WSL:
+        return _ON_WSL
+    inside = software is not None and software.container
+    return f"{_IN_CONTAINER}on the host {_ON_LINUX}" if inside else _ON_LINUX
+
+
+# What each table of a profile is read from, and how.
+_READERS: dict[str, tuple[str, Reader[Any]]] = {
+    "steps": (STEPS, steps),
+    "stages": (STEPS, stages),
+    "ops": (OPS, ops),
+    "kernels": (KERNELS, kernels),
+    "memory": (MEMORY, memory),
+}
+# More than any reader looks at; eager trainings name thousands of operations.
+MOST = 500
+_NO_STEPS = "xprof found no whole step in the trace; trace more of them."
+_NO_MEMORY = (
+    "The trace holds nothing of the memory: no allocator told what it did while the "
+    "steps were traced."
+)
+
+
+def gathered(
+    notes: dict[str, Any],
+    tables: dict[str, str],
+    failed: dict[str, str],
+    *,
+    machine: Machine,
+    training: str,
+    recorded: str,
+    xprof: str,
+) -> Profile:
+    """Make a profile; what is not there is told in a sentence, and the rest is there.
+
+    ``notes`` are those of ``course.stepped``; ``tables`` are JSON and ``failed`` says
+    why there is none, both by tool.
+    """
+    read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
+    missing = dict[str, str]()
+    for name, (tool, understand) in _READERS.items():
+        try:
+            if tool in failed:
+                missing[name] = failed[tool]
+            else:
+                read[name] = understand(tables[tool])
+        except BadFileError as error:
+            missing[name] = str(error)
+    log = "\n".join([str(notes["said"]), *warnings_of(tables.get(STEPS, ""))])
+    reasons = {
+        "steps": _NO_STEPS,
+        "kernels": why_no_kernels(log, notes["gpus"], machine),
+        "memory": _NO_MEMORY,
+    }
+    empty = {name: reason for name, reason in reasons.items() if not read[name]}
+    return Profile(
+        training=training,
+        recorded=recorded,
+        perfkit=__version__,
+        machine=machine,
+        xprof=xprof,
+        traced_s=tuple(notes["traced_s"]),
+        untraced_s=tuple(notes["untraced_s"]),
+        at_a_time=notes["at_a_time"],
+        steps=read["steps"],
+        table=read["ops"][:MOST],
+        more_ops=max(0, len(read["ops"]) - MOST),
+        stages=read["stages"][:MOST],
+        launched=read["kernels"][:MOST],
+        held=read["memory"],
+        missing=empty | missing,
+        trace_bytes=notes["bytes"],
+    )

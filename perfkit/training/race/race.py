@@ -32,9 +32,14 @@ from perfkit.training.diagnose.session import LEAST_BUDGET_S
 from perfkit.training.race import learning
 from perfkit.training.race.commits import changed
 from perfkit.training.race.question import Race, in_times, lower, packages
-from perfkit.training.race.rounds import Rounds, budget_for, decided
+from perfkit.training.race.rounds import (
+    Rounds,
+    WholeRace,
+    budget_for,
+    decided,
+    expecting,
+)
 from perfkit.training.race.sides import Asked, First, Side, entrants
-from perfkit.training.race.whole import WholeRace, foreseeing
 
 _UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
@@ -153,8 +158,8 @@ class RaceSession(Session):
             if self._stopped.is_set():
                 return
             events, race = super()._measure(), self._race
-            if isinstance(race, WholeRace):
-                events = foreseeing(events, race)
+            if isinstance(race, WholeRace) and race.auto:
+                events = expecting(events, race)
             yield from events
 
     def _starter(self) -> Launchers:
@@ -208,12 +213,10 @@ class RaceSession(Session):
             return None
         longest = Limits(silence=_LONGEST_LOOK_S)
         running = self._starter().start(First(side), self._seed, longest)
-        notes: dict[str, Any] = {}
         try:
             while not (running.outcome or self._stopped.is_set()):
-                messages = running.poll(_SLICE_S)
-                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
-                yield Preparing(look.doing(notes, f"Looking at {side.name}"))
+                running.poll(_SLICE_S)
+                yield Preparing(look.doing(running.notes, f"Looking at {side.name}"))
         finally:
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
@@ -221,7 +224,7 @@ class RaceSession(Session):
         outcome = running.outcome or "completed"
         remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
         try:
-            facts = look.facts_in(notes, outcome, running.message, remedy)
+            facts = look.facts_in(running.notes, outcome, running.message, remedy)
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
             raise

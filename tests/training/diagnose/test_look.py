@@ -6,7 +6,7 @@ import threading
 import keras
 import pytest
 
-from perfkit.engine.one_process import FAILED
+from perfkit.engine.live import FAILED
 from perfkit.engine.tick import READY, Note, Tick
 from perfkit.engine.trial import WHOLE
 from perfkit.training.diagnose.epochs import Epochs

@@ -11,7 +11,7 @@ import pytest
 
 from perfkit.engine import alone
 from perfkit.engine.launcher import launcher
-from perfkit.engine.one_process import FAILED
+from perfkit.engine.live import FAILED
 from perfkit.engine.trial import Limits
 from perfkit.errors import RunError
 from perfkit.training.diagnose import look

@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.plan import Foreseen, Progress, TrialEnded
+from perfkit.engine.plan import Progress, TrialEnded
 from perfkit.engine.trial import RUN
 from perfkit.errors import BadParameterError
-from perfkit.progress import Board, in_html, in_text
 from perfkit.questions import gallery
 from perfkit.training.diagnose.script import WholeScript
 from perfkit.training.race.race import RaceSession, open_race, race
-from perfkit.training.race.rounds import Rounds
+from perfkit.training.race.rounds import Rounds, WholeRace, expecting
 from perfkit.training.race.sides import Asked, entrants
-from perfkit.training.race.whole import WholeRace, foreseeing
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written
 from tests.training.race.built import NEW, OLD, sides
@@ -139,16 +137,10 @@ def test_once_a_run_has_ended_its_seconds_say_that_three_do_not_fit():
     run = measured({OLD: 20.0, NEW: 20.0}, 1)
     ended = TrialEnded(run.trials[0], run)
     events = [Progress(9.0, 60.0), ended, Progress(21.0, 60.0)]
-    heard = list(foreseeing(events, whole(60.0)))
-    assert [one for one in heard if one in events] == events
-    (said,) = [event.message for event in heard if isinstance(event, Foreseen)]
-    assert "this budget holds 1 of each; give --budget 140 for three." in said
-    board = Board()
-    board.hear(Foreseen("This budget holds 1 < 3."))
-    assert "This budget holds 1 < 3." in in_text(board)
-    assert "This budget holds 1 &lt; 3." in in_html(board)
+    said = "this budget holds 1 of each; give --budget 140 for three."
+    assert said in whole(60.0).too_few(run)
     # Without a budget the time that it takes is known with the first run.
-    early, _, late = foreseeing(events, whole(auto=True))
+    early, _, late = expecting(events, whole(auto=True))
     assert early.expected == 0.0
     assert late.expected == pytest.approx(360.0, rel=0.02)
 
