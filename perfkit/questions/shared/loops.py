@@ -247,25 +247,22 @@ def ticks(
         stepped: Told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
-    callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
-    yield from turnstile.run(lambda: fit(callback))
+    tick = _OpenTick(turnstile, examples, sync, stepped)
+    yield from turnstile.run(lambda: fit(tick.callback(whole_epochs)))
 
 
+@dataclass
 class _OpenTick:
-    """The steps since the last tick."""
+    """The steps since the last tick; ``reached`` is the number of the last one."""
 
-    def __init__(
-        self,
-        turnstile: Turnstile,
-        examples: int,
-        sync: Callable[[], object],
-        stepped: Callable[[int], object],
-    ) -> None:
-        self._turnstile, self._examples = turnstile, examples
-        self._sync, self._stepped = sync, stepped
-        self._steps, self._began, self._first = 0, time.perf_counter(), True
-        # Of this epoch.
-        self.reached = 0
+    turnstile: Turnstile
+    examples: int
+    sync: Callable[[], object]
+    stepped: Callable[[int], object]
+    steps: int = 0
+    reached: int = 0
+    began: float = field(default_factory=time.perf_counter)
+    is_first: bool = True
 
     def reach(self, step: int) -> None:
         """Add the steps since the last call: an execution may hold several."""
@@ -274,28 +271,28 @@ class _OpenTick:
 
     def add(self, steps: int) -> None:
         """Count steps; end the tick if it is the first call or long enough."""
-        self._steps += steps
-        self._stepped(steps)
-        if self._first or time.perf_counter() - self._began >= TICK_S:
+        self.steps += steps
+        self.stepped(steps)
+        if self.is_first or time.perf_counter() - self.began >= TICK_S:
             self.end()
 
     def end(self) -> None:
         """Wait for the device and hand over what was done, if anything was."""
-        if self._steps:
-            self._sync()
-            self._turnstile.tell(Tick(self._steps * self._examples))
-            self._first, self._steps, self._began = False, 0, time.perf_counter()
+        if self.steps:
+            self.sync()
+            self.turnstile.tell(Tick(self.steps * self.examples))
+            self.is_first, self.steps, self.began = False, 0, time.perf_counter()
 
-
-def _counting(tick: _OpenTick, epoch_steps: int) -> Any:
-    calls: dict[str, Any] = {
-        "on_epoch_begin": lambda epoch, logs: setattr(tick, "reached", 0),
-        "on_train_batch_end": lambda batch, logs: tick.reach(batch + 1),
-    }
-    if epoch_steps:
-        calls = {"on_epoch_end": lambda epoch, logs: tick.add(epoch_steps)}
-    ends = {"on_train_end": lambda logs: tick.end()}
-    return keras.callbacks.LambdaCallback(**calls, **ends)
+    def callback(self, whole_epochs: int) -> Any:
+        """The callback that counts: every step, or so many at the end of an epoch."""
+        calls: dict[str, Any] = {
+            "on_epoch_begin": lambda epoch, logs: setattr(self, "reached", 0),
+            "on_train_batch_end": lambda batch, logs: self.reach(batch + 1),
+        }
+        if whole_epochs:
+            calls = {"on_epoch_end": lambda epoch, logs: self.add(whole_epochs)}
+        calls["on_train_end"] = lambda logs: self.end()
+        return keras.callbacks.LambdaCallback(**calls)
 
 
 # What the batches of a training look like.
