@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 Told = Tick | Pause | Note
-# So many causes are told; the next ones say the same.
-_TOLD = 4
-NOTE = "traces"
+NOTE, _MOST_CAUSES = "traces", 4
 ANEW = "nothing changed but the function itself, which was made anew"
 
 
@@ -36,8 +34,8 @@ class Traces:
     """Counts the traces of one function.
 
     Attributes:
-        steps: How often the function was called; whoever calls it counts.
-        inputs: The arguments of each trace, in words, by the argument's name.
+        steps: How often the function was called; the caller counts.
+        inputs: The arguments of each trace as text, by the argument's name.
     """
 
     steps: int = 0
@@ -57,7 +55,7 @@ class Traces:
         return {
             "steps": self.steps,
             "traces": len(self.inputs),
-            "because": list(dict.fromkeys(causes))[:_TOLD],
+            "because": list(dict.fromkeys(causes))[:_MOST_CAUSES],
         }
 
 
@@ -88,10 +86,13 @@ def _cause(before: dict[str, str], after: dict[str, str]) -> str:
     return "; ".join(f"{name}: {before[name]}, then {after[name]}" for name in changed)
 
 
-def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """Train in a loop in which Python runs every operation."""
-    # As all others do: what makes an optimizer is in nobody's first call.
-    step = step_of(network)
+def eager(
+    job: Job, network: keras.Model, make_step: Callable[..., Any] | None = None
+) -> Iterator[Yielded]:
+    """Train in a loop in which Python runs every operation, or a step of one's own."""
+    make_step = make_step or gradient_step
+    # As all others do: making an optimizer is in nobody's first call.
+    step = make_step(network, optimizer_for(network), loss_function())
     yield READY
     yield from every(loop(job.batches(), step), sync=wait)
 
