@@ -102,8 +102,9 @@ class ExecutionMode(Experiment):
     def _run(self, name: str) -> Iterator[Yielded]:
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
-        job = Job(self.model, self.batch, self.epoch, seed)
-        return self._methods[name].run(job, job.network())
+        method = self._methods[name]
+        job = Job(self.model, self.batch, self.epoch, seed, feed=method.feed)
+        return method.run(job, job.network())
 
 
 def execution_with(function: MakeStep, /, **parameters: Any) -> ExecutionMode:

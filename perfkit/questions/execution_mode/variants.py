@@ -4,7 +4,7 @@ import collections
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +39,7 @@ class Method:
         untimed: Whether only leaving it out was timed, and not its ``fix``.
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
             traced again; an ``"observer"`` watches ``fit``.
-        feed: What its batches look like.
+        feed: That of the ``Job`` that it runs.
         missing: Says why it cannot run here; "" where it can.
         xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
@@ -170,7 +170,7 @@ _RETRACING = (
     ),
     _retracing(
         "changing shapes",
-        functools.partial(traced, feed="changing"),
+        traced,
         "Every batch has another size: a new shape, a new trace.",
         _loop(loops.resized, loops.compiled, loops.loop),
         GRAPH,
@@ -180,7 +180,7 @@ _RETRACING = (
     ),
     _retracing(
         "shapes left open",
-        functools.partial(traced, feed="changing", reduce_retracing=True),
+        functools.partial(traced, reduce_retracing=True),
         "The same batches; the trace leaves open what changes, with reduce_retracing.",
         _read_open,
         "changing shapes",
@@ -197,7 +197,7 @@ _RETRACING = (
     ),
     _retracing(
         "ragged last batch",
-        functools.partial(traced, feed="ragged"),
+        traced,
         "The last batch of an epoch is smaller than the others.",
         _loop(loops.batched, loops.compiled, loops.loop),
         GRAPH,
@@ -330,17 +330,17 @@ _TOLERANCE = 0.01
 
 def differences(methods: Iterable[Method], job: Job) -> dict[str, str]:
     """Say of each that does not learn what it should how it differs, by name."""
-    short = job.first(STEPS)
-    movement = functools.cache(functools.partial(expected, short))
-    differing = {m.name: _difference(m, short, movement(m.feed)) for m in methods}
+    short, movement = job.first(STEPS), functools.cache(expected)
+    jobs = ((method, replace(short, feed=method.feed)) for method in methods)
+    differing = {m.name: _difference(m, fed, movement(fed)) for m, fed in jobs}
     return {name: difference for name, difference in differing.items() if difference}
 
 
-def expected(job: Job, feed: Feed) -> Weights:
+def expected(job: Job) -> Weights:
     """How far the weights move in ``job.steps`` steps of plain gradient descent."""
     network, loss_of = job.network(), loops.loss_function()
     start = _weights(network)
-    for features, labels in job.batches(feed):
+    for features, labels in job.batches():
         with tf.GradientTape() as tape:
             loss = loss_of(labels, network(features, training=True))
         slopes = tape.gradient(loss, network.trainable_variables)

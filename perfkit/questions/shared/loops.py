@@ -104,13 +104,11 @@ def loop(batches: Any, step: Any) -> Iterator[int]:
         yield len(labels)
 
 
-def traced(
-    job: Job, network: keras.Model, *, feed: Feed = "even", **options: Any
-) -> Iterator[Yielded]:
+def traced(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with a step that is a ``tf.function``, with ``options`` as of that."""
     traces = Traces()
     step = compiled(with_traces(step_of(network), traces), **options)
-    yield from looped(job, step, traces, feed)
+    yield from looped(job, step, traces)
 
 
 def compiled(step: Any, **options: Any) -> Any:
@@ -120,16 +118,12 @@ def compiled(step: Any, **options: Any) -> Any:
 
 
 def looped(
-    job: Job,
-    step: Callable[..., Any],
-    traces: Traces,
-    feed: Feed = "even",
-    loop: Loop = loop,
+    job: Job, step: Callable[..., Any], traces: Traces, loop: Loop = loop
 ) -> Iterator[Yielded]:
     """Make one step after another, and tell of its traces."""
 
     def steps() -> Iterator[int]:
-        for examples in loop(job.batches(feed), step):
+        for examples in loop(job.batches(), step):
             traces.step()
             yield examples
 
@@ -296,9 +290,7 @@ class _OpenTick:
         return keras.callbacks.LambdaCallback(**calls)
 
 
-# What the batches of a training look like.
 Feed = Literal["even", "ragged", "changing"]
-
 # Batches in memory; a training goes through them again and again.
 BATCHES = 8
 LEARNING_RATE = 0.01
@@ -314,6 +306,9 @@ class Job:
         epoch: Steps after which ``fit`` ends an epoch, where it makes epochs.
         seed: Of the weights and the examples.
         steps: How many to make; None for no end.
+        feed: ``"even"`` batches have ``batch`` examples. Of ``"ragged"`` ones every
+            eighth has half of them, as the last of an epoch has. Of ``"changing"`` ones
+            no two in a row have the same number, and their mean is ``batch``.
     """
 
     model: str
@@ -321,6 +316,7 @@ class Job:
     epoch: int = 50
     seed: int = 0
     steps: int | None = None
+    feed: Feed = "even"
 
     def first(self, steps: int) -> Job:
         """The same training, ended after so many steps."""
@@ -331,15 +327,9 @@ class Job:
         keras.utils.set_random_seed(self.seed)
         return MODELS[self.model].build()
 
-    def batches(self, feed: Feed = "even") -> tf.data.Dataset:
-        """All batches, in order: ``steps`` of them, or without an end.
-
-        Args:
-            feed: ``"even"``: each has ``batch`` examples. ``"ragged"``: every eighth
-                has half of them, as the last of an epoch has. ``"changing"``: no two
-                in a row have the same number, and their mean is ``batch``.
-        """
-        dataset = _FEEDS[feed](self).repeat()
+    def batches(self) -> tf.data.Dataset:
+        """All batches, in order: ``steps`` of them, or without an end."""
+        dataset = _FEEDS[self.feed](self).repeat()
         return dataset if self.steps is None else dataset.take(self.steps)
 
     def examples(self, count: int) -> tuple[Array, Array]:
