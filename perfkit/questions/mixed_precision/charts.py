@@ -1,32 +1,20 @@
 """The charts of what each precision learns."""
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
-from perfkit.charts.layout import even_ticks
+from perfkit.charts.canvas import BLUE, RED, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.questions import result_of
 from perfkit.questions.mixed_precision.verdict import Pairs, PrecisionResult, Rows
 from perfkit.questions.shared.precision import FLOAT32
 
-# Of float32, then of the others: their dashes tell them apart as well.
-_PLAIN = (INK, "-")
-_LOOKS: tuple[tuple[str, Any], ...] = (
-    *((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5)))),
-    *((RED, (0, (4, 2, 1, 2))), (GREY, (0, (8, 3)))),
-)
-# Pixels from the left to the second axes, and those of the names beside them.
-_MIDDLE, _NAMES = 330, 170
-_LARGEST_LOSS = 1e6
+_MOST, _LARGEST_LOSS = 4, 1e6
 
 
 def _result(finding: Finding) -> PrecisionResult:
@@ -34,81 +22,40 @@ def _result(finding: Finding) -> PrecisionResult:
     return result
 
 
-def drawable_pairs(finding: Finding) -> tuple[Pairs, ...]:
-    """The precisions with losses beside float32's, as many as have a look."""
+def drawable_pairs(finding: Finding) -> list[Pairs]:
+    """The precisions with losses beside float32's, as many as a chart tells apart."""
     pairs = (pair for pair in _result(finding).pairs if pair.seeds)
-    drawable = (pair for pair in pairs if _highest(pair) < _LARGEST_LOSS)
-    return tuple(itertools.islice(drawable, len(_LOOKS)))
-
-
-def _highest(pair: Pairs) -> float:
-    return float(np.abs([pair.losses, pair.usual]).max())
+    fitting = (p for p in pairs if np.abs([p.losses, p.usual]).max() < _LARGEST_LOSS)
+    return list(itertools.islice(fitting, _MOST))
 
 
 def losses(finding: Finding) -> Figure:
-    """Draw the losses of every precision, and what each adds to those of float32."""
+    """Draw the losses of every precision, from the same weights and examples."""
     title = f"{plain(finding.experiment, 40)}: does each precision learn the same?"
     pairs = drawable_pairs(finding)
     if not pairs:
         return canvas.message(title, "No two precisions learnt from the same weights.")
-    lines = canvas.caption_lines(
-        [
-            "line: mean over the seeds; band: from the lowest to the highest",
-            "left: loss of examples when they are seen first, for seeds that all had",
-            f"right: what it adds to the loss of {FLOAT32} with the same seed",
-        ]
-    )
     # Other seeds would draw other lines.
     shared = set(pairs[0].seeds).intersection(*(pair.seeds for pair in pairs))
 
-    def in_all(pair: Pairs, rows: Rows) -> Rows:
-        rows_of = zip(pair.seeds, rows, strict=True)
-        return tuple(row for seed, row in rows_of if seed in shared) or rows
+    def lines(pair: Pairs, rows: Rows) -> list[curves.Points]:
+        numbered = zip(pair.seeds, rows, strict=True)
+        rows_shown = [row for seed, row in numbered if seed in shared or not shared]
+        return [list(zip(pair.steps, row, strict=True)) for row in rows_shown]
 
-    def draw(drawing: Drawing) -> None:
-        gap = canvas.WIDTH - _MIDDLE
-        left_axes = curves.axes(drawing, "loss", left=52, right=gap + 14)
-        right_axes = curves.axes(drawing, "", left=_MIDDLE + 52, right=_NAMES)
-        canvas.note(right_axes, f"added to the loss of {FLOAT32}", (0, 1), (-40, 12))
-        longest = max(pairs, key=lambda pair: len(pair.steps))
-        _draw_band(left_axes, longest, in_all(longest, longest.usual), _PLAIN)
-        for pair, look in zip(pairs, _LOOKS, strict=False):
-            _draw_band(left_axes, pair, in_all(pair, pair.losses), look)
-            _draw_band(right_axes, pair, pair.apart, look)
-        right_axes.axhline(0, color=INK, lw=1.2)
-        _set_scales(left_axes, right_axes, pairs)
-        names = [FLOAT32, *(plain(pair.precision, 22) for pair in pairs)]
-        curves.key(right_axes, names, (_PLAIN, *_LOOKS), (1.05, 1.2))
-
-    words = [
-        f"{plain(pair.precision, 40)} with {units.count(len(pair.seeds), 'seed')}: "
-        f"{pair.alike}; by step {pair.steps[-1]} the loss is {_last(pair.losses)} in "
-        f"the mean, and {_last(pair.usual)} in {FLOAT32}"
-        for pair in pairs
-    ]
-    alt = f"{'. '.join([title, *words])}."
-    return canvas.paint(title, lines, curves.height(lines), alt, draw)
+    longest = max(pairs, key=lambda pair: len(pair.steps))
+    bundles = {FLOAT32: lines(longest, longest.usual)}
+    bundles |= {pair.precision: lines(pair, pair.losses) for pair in pairs}
+    caption = (
+        *("thick: the mean over seeds that all had", "thin: one seed"),
+        "loss: of examples when they are seen first",
+    )
+    words = [f"{plain(pair.precision, 40)}: {pair.alike}" for pair in pairs]
+    return curves.bundles(title, "training steps", bundles, _steps, caption, words)
 
 
-def _last(rows: Sequence[Sequence[float]]) -> str:
-    return units.significant(sum(row[-1] for row in rows) / len(rows))
-
-
-def _draw_band(axes: Axes, pair: Pairs, rows: Any, look: tuple[str, Any]) -> None:
-    (colour, dashes), values = look, np.array(rows)
-    low, high = values.min(axis=0), values.max(axis=0)
-    axes.fill_between(pair.steps, low, high, color=colour, alpha=0.15, lw=0)
-    axes.plot(pair.steps, values.mean(axis=0), color=colour, ls=dashes, lw=1.8)
-
-
-def _set_scales(left_axes: Axes, right_axes: Axes, pairs: Sequence[Pairs]) -> None:
-    curves.even(left_axes, max(*map(_highest, pairs), 1e-6), units.significant)
-    far = max(*(float(np.abs(pair.apart).max()) for pair in pairs), 1e-6)
-    right_axes.set_ylim(-1.1 * far, 1.1 * far)
-    curves.ticks(right_axes, even_ticks(-far, far), lambda value: f"{value:+.3g}")
-    last = max(pair.steps[-1] for pair in pairs)
-    for axes in (left_axes, right_axes):
-        curves.along(axes, last, units.significant, "training steps")
+def _steps(count: float) -> str:
+    return units.count(f"{count:,.0f}", "step")
 
 
 def loss_scale(finding: Finding) -> Figure:
