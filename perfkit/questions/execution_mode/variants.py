@@ -274,9 +274,6 @@ _OBSERVERS = (
     ),
 )
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
-# What a single variant is held against that is asked alone.
-BASELINES: dict[Kind, str]
-BASELINES = {"mode": EAGER, "retracing": GRAPH, "observer": UNWATCHED}
 # What is asked together, by the question that it answers; the first of each is what
 # the others are held against, and what is run twice to know the noise.
 GROUPS = {
