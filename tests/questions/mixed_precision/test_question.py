@@ -165,13 +165,6 @@ def test_expected_stands_beside_seen_and_a_gpu_is_told_what_tf32_hides():
     assert low <= 4 <= high
 
 
-def test_memory_is_what_was_measured():
-    held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
-    said = facts(measured(FASTER, held=held))
-    sizes = [said[f"Memory at the peak, {name}"] for name in held]
-    assert sizes == ["100 MB", "80 MB", "100 MB"]
-
-
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
 
@@ -209,10 +202,6 @@ def test_the_difference_of_pairs_of_a_seed_has_the_interval_of_student():
     assert pair.half_width == pytest.approx(4.3027 * 0.02 / math.sqrt(3), rel=1e-4)
     assert pair.seeds_differ == pytest.approx(0.2)
     assert pair.steps == (6, 12, 18)
-    said = verdict(measured(FASTER, extra=trials)).facts
-    (fact,) = (fact for fact in said if "added to" in fact.label)
-    assert fact.value == "+0.0300 by step 18: less apart than two seeds"
-    assert fact.interval == "-0.0197 to +0.0797"
     alone = learnt("float32", [9.0, 9.0], 2), learnt("mixed_float16", [1.0, 1.0], 3)
     both = learnt("float32", [2.0, 1.0], 1), learnt("mixed_float16", [2.0, 1.0], 1)
     (pair,) = result((*alone, *both)).pairs
@@ -276,12 +265,28 @@ def test_a_note_that_no_run_makes_is_none(note):
     assert (found.memory, found.layers) == ({}, ())
 
 
-def test_skipped_steps_are_those_that_halved_the_scale():
+def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
+    held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
     trial = scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])
     assert result([trial]).scale.skipped == (3, 6)
-    said = facts(measured(FASTER, extra=[trial]))
-    label = "Loss scale of float16, dense, doubled every 8 good steps"
-    assert said[label] == "up to 32; 2 of 6 steps skipped"
+    trials = (*learning("mixed_bfloat16", (0.01, 0.03, 0.05)), trial)
+    rows = verdict(measured(FASTER, held=held, extra=trials)).facts[2:]
+    assert [(row.label, row.value, row.interval) for row in rows] == [
+        (
+            "Loss of mixed_bfloat16, added to that of float32",
+            "+0.0300 by step 18: less apart than two seeds",
+            "-0.0197 to +0.0797",
+        ),
+        ("Loss of float32, from seed to seed", "0.900 to 1.100", ""),
+        (
+            "Loss scale of float16, dense, doubled every 8 good steps",
+            "up to 32; 2 of 6 steps skipped",
+            "",
+        ),
+        ("Memory at the peak, float32", "100 MB", ""),
+        ("Memory at the peak, mixed_bfloat16", "80 MB", ""),
+        ("Memory at the peak, float64", "100 MB", ""),
+    ]
 
 
 def names_tried(measured, **parameters):
@@ -332,7 +337,7 @@ def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     numbers = result_of(found)
     assert [pair.precision for pair in numbers.pairs] == ["mixed_bfloat16"]
     assert numbers.memory["float32"].value > 0
-    assert found.result["pairs"][0]["steps"] == list(numbers.pairs[0].steps)
+    assert tuple(found.result["pairs"][0]["steps"]) == numbers.pairs[0].steps
 
 
 def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
