@@ -14,7 +14,6 @@ from perfkit.questions.mixed_precision.verdict import (
     CURVE,
     SCALE,
     Curve,
-    Layer,
     Scale,
     beforehand,
     look_at_layers,
@@ -96,7 +95,8 @@ def test_a_bad_model_is_refused():
         foresee("huge")
 
 
-FIRST = "has 3 inputs, no multiple of 8"
+LAYER = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 8}
+FIRST = LAYER | {"inputs": 3, "outputs": 1001, "products": 100}
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,7 @@ FIRST = "has 3 inputs, no multiple of 8"
 )
 def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, headline):
     asked = [PRECISIONS[name] for name in ("float32", "mixed_bfloat16", "float64")]
-    layers = [
-        {"computes": "bfloat16", "name": name, "inputs": i, "outputs": 8, "products": p}
-        for name, i, p in (("first", 3, 100), ("second", 8, 300))
-    ]
+    layers = [FIRST, LAYER | {"products": 300}]
     found = beforehand({"expected": expectations(asked, here), "layers": layers})
     assert found.headline == headline
     assert '"float64" slower' in found.much
@@ -119,8 +116,8 @@ def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, headline)
     assert one.startswith('Expected of "mixed_bfloat16": ')
     assert two.startswith('Expected of "float64": slower, because')
     share, first = found.facts
-    assert share.value == "75 %"
-    assert (first.label, first.value) == ("Layer first", FIRST)
+    assert (share.value, first.label) == ("75 %", "Layer a")
+    assert first.value == "has 3 inputs and 1,001 outputs, no multiple of 8"
 
 
 def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
@@ -165,6 +162,8 @@ def test_expected_stands_beside_seen_and_a_gpu_is_told_what_tf32_hides():
     assert low <= 4 <= high
 
 
+DOUBLED = "doubled every 8 good steps"
+LOSS = "Loss of {}, added to that of float32"
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
 
@@ -240,13 +239,7 @@ def test_a_loss_that_is_no_number_is_told(losses, others):
     trials += [learnt("mixed_float16", [2.0, 1.5, 1.0], seed=1)] * others
     timed = measured({"float32": 0.01, "mixed_float16": 0.005}, extra=trials)
     assert "its loss became NaN" in verdict(timed).headline
-    label = "Loss of mixed_float16, added to that of float32"
-    assert facts(timed)[label] == "became NaN"
-
-
-def layer(**more):
-    usual = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 16}
-    return Layer(**usual | {"products": 100} | more)
+    assert facts(timed)[LOSS.format("mixed_float16")] == "became NaN"
 
 
 @pytest.mark.parametrize(
@@ -256,7 +249,7 @@ def layer(**more):
         {"precision": "float32", "seed": 1, "every": 0, "losses": [1]},
         {"precision": "float32", "seed": 1, "every": 1, "losses": [math.nan]},
         {"model": "dense", "scales": [1.0, math.inf], "resident": math.nan},
-        [{**vars(layer()), "inputs": -1}],
+        [FIRST | {"inputs": -1}],
     ],
 )
 def test_a_note_that_no_run_makes_is_none(note):
@@ -271,22 +264,15 @@ def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
     assert result([trial]).scale.skipped == (3, 6)
     trials = (*learning("mixed_bfloat16", (0.01, 0.03, 0.05)), trial)
     rows = verdict(measured(FASTER, held=held, extra=trials)).facts[2:]
-    assert [(row.label, row.value, row.interval) for row in rows] == [
-        (
-            "Loss of mixed_bfloat16, added to that of float32",
-            "+0.0300 by step 18: less apart than two seeds",
-            "-0.0197 to +0.0797",
-        ),
-        ("Loss of float32, from seed to seed", "0.900 to 1.100", ""),
-        (
-            "Loss scale of float16, dense, doubled every 8 good steps",
-            "up to 32; 2 of 6 steps skipped",
-            "",
-        ),
-        ("Memory at the peak, float32", "100 MB", ""),
-        ("Memory at the peak, mixed_bfloat16", "80 MB", ""),
-        ("Memory at the peak, float64", "100 MB", ""),
-    ]
+    assert {row.label: row.value for row in rows} == {
+        LOSS.format("mixed_bfloat16"): "+0.0300 by step 18: less apart than two seeds",
+        "Loss of float32, from seed to seed": "0.900 to 1.100",
+        f"Loss scale of float16, dense, {DOUBLED}": "up to 32; 2 of 6 steps skipped",
+        "Memory at the peak, float32": "100 MB",
+        "Memory at the peak, mixed_bfloat16": "80 MB",
+        "Memory at the peak, float64": "100 MB",
+    }
+    assert rows[0].interval == "-0.0197 to +0.0797"
 
 
 def names_tried(measured, **parameters):
@@ -350,18 +336,10 @@ def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
     work = [32 * 32 * 9 * 3 * 32, 16 * 16 * 9 * 32 * 64, 4096 * 128, 128 * 10]
     layers = result(**notes).layers
     assert [(a.inputs, a.outputs, a.products, a.hindrance) for a in layers] == [
-        (3, 32, work[0], FIRST),
+        (3, 32, work[0], "has 3 inputs, no multiple of 8"),
         (32, 64, work[1], ""),
         (64 * 8 * 8, 128, work[2], ""),
         (128, 10, work[3], "computes in float32"),
     ]
     share, *_ = beforehand(notes).facts
     assert share.value == f"{100 * (work[1] + work[2]) / sum(work):.0f} %"
-
-
-def test_a_layer_gains_in_16_bits_and_whole_blocks():
-    sides = {"inputs": 3, "outputs": 1001}
-    assert layer().hindrance == ""
-    assert layer(computes="float64").hindrance == "computes in float64"
-    words = "has 3 inputs and 1,001 outputs, no multiple of 8"
-    assert layer(**sides).hindrance == words
