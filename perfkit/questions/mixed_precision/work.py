@@ -173,12 +173,12 @@ def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
 
     Where that would take too long, the time is worked out from two small steps.
     """
-    few, more = min(batch, _FEW), min(batch, 2 * _FEW)
-    once = _time_step(name, precision, few)
-    if (at_most := once * batch / few) <= _MOMENT_S:
+    sample, double = min(batch, _FEW), min(batch, 2 * _FEW)
+    once = _time_step(name, precision, sample)
+    if (at_most := once * batch / sample) <= _MOMENT_S:
         return at_most
-    added = max(0.0, _time_step(name, precision, more) - once)
-    about = once + added / max(1, more - few) * (batch - few)
+    added = max(0.0, _time_step(name, precision, double) - once)
+    about = once + added / max(1, double - sample) * (batch - sample)
     return about if about > _TOO_LONG_S else _time_step(name, precision, batch)
 
 
