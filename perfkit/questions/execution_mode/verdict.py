@@ -46,7 +46,7 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
 
     A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
     """
-    facts, modes = [*_facts(measured, epoch)], _timed(measured, "mode")
+    facts, modes = [*_facts(measured, epoch)], _timed_methods(measured, "mode")
     kinds = [kind for kind in _FREE if len(modes) < 2 and _costs(measured, kind)]
     if kinds:
         # What is to be changed comes first; the other answer is not left out.
@@ -122,7 +122,7 @@ def _edit(old: str, new: str) -> Edit:
     return Edit(old="\n".join(gone), new="\n".join(come))
 
 
-def _timed(measured: Measurement, kind: Kind) -> list[Method]:
+def _timed_methods(measured: Measurement, kind: Kind) -> list[Method]:
     """The methods of a kind that were timed, in their usual order."""
     names = {timing.variant for timing in measured.timings}
     return [m for m in VARIANTS.values() if m.kind == kind and m.name in names]
@@ -130,7 +130,7 @@ def _timed(measured: Measurement, kind: Kind) -> list[Method]:
 
 def _costs(measured: Measurement, kind: Kind) -> list[Comparison]:
     """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (method for method in _timed(measured, kind) if method.do)
+    guilty = (method for method in _timed_methods(measured, kind) if method.do)
     compared = (measured.compare(method.name, method.against) for method in guilty)
     return list(filter(None, compared))
 
@@ -140,11 +140,11 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
     if defaults:
         uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
         yield Fact(f"{FIT}, where nobody asks for XLA", uses)
-    for name in (method.name for method in _timed(measured, "retracing")):
+    for name in (method.name for method in _timed_methods(measured, "retracing")):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
         cause = next((f" ({n['because'][0]})" for n in notes if n["because"]), "")
         if notes:
             yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps{cause}")
-    if any(method.do for method in _timed(measured, "observer")):
+    if any(method.do for method in _timed_methods(measured, "observer")):
         yield Fact("Steps in an epoch that was watched", f"{epoch:,}")
