@@ -8,7 +8,7 @@ far, over the variant's examples per second.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -209,8 +209,11 @@ def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> N
     )
 
 
-_Losses = list[tuple[float, float]]
-_LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":"))
+Points = Sequence[tuple[float, float]]
+_LOOKS: tuple[tuple[str, Any], ...] = (
+    *((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":")),
+    (INK, (0, (8, 3))),
+)
 _MOST_POINTS = 200
 # A file may say anything; numbers that no training has are not drawn.
 _LARGEST = 1e12
@@ -227,48 +230,68 @@ def learning_time(finding: Finding) -> Figure:
     trials = _curves(finding)
     if not trials:
         return canvas.message(title, "No loss is known.")
+    caption = ("thick: the mean over trials", "thin: a trial")
+    return bundles(title, "seconds of training", trials, units.seconds, caption)
+
+
+def bundles(
+    title: str,
+    along_axis: str,
+    curves: Mapping[str, Sequence[Points]],
+    write: Callable[[float], str],
+    caption: Iterable[str],
+    words: Iterable[str] = (),
+) -> Figure:
+    """Draw the losses of several trainings of each name, thin, and their mean, thick.
+
+    Args:
+        title: What it shows.
+        along_axis: What the losses are drawn against, from 0 on.
+        curves: The trainings of each name: points against that, in order.
+        write: Writes a number of that axis with its unit.
+        caption: What the lines mean, in pieces.
+        words: More of what it shows, for who cannot see it.
+    """
     # The mean ends where the first trial does: none may leave it on the way.
     means = {
         name: [
-            tuple(map(fmean, zip(*at, strict=True)))
-            for at in zip(*curves, strict=False)
+            tuple(map(fmean, zip(*at, strict=True))) for at in zip(*lines, strict=False)
         ]
-        for name, curves in trials.items()
+        for name, lines in curves.items()
     }
 
     def fill(axes: Axes) -> None:
-        points = [p for curves in trials.values() for curve in curves for p in curve]
-        seconds, values = zip(*points, strict=True)
-        along(axes, max(seconds), units.significant, "seconds of training")
+        points = [p for lines in curves.values() for line in lines for p in line]
+        places, values = zip(*points, strict=True)
+        along(axes, max(places), units.significant, along_axis)
         room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
         low, high = min(values) - room, max(values) + room
         axes.set_ylim(low, high)
         ticks(axes, even_ticks(low, high), units.significant)
-        for (name, mean), look in zip(means.items(), looks, strict=False):
-            colour, dashes = look
-            for curve in trials[name]:
-                axes.plot(*zip(*curve, strict=True), color=colour, lw=0.7, alpha=0.35)
-            axes.plot(*zip(*mean, strict=True), dashes, color=colour, lw=2)
+        for (name, mean), (colour, dashes) in zip(means.items(), looks, strict=False):
+            for line in curves[name]:
+                axes.plot(*zip(*line, strict=True), color=colour, lw=0.7, alpha=0.35)
+            axes.plot(*zip(*mean, strict=True), color=colour, ls=dashes, lw=2)
         key(axes, names, looks, (1.02, 1.1))
 
     looks, names = _LOOKS * len(means), [one_line(name, 24) for name in means]
-    words = [
-        f"{name}: {units.significant(mean[-1][1])} after {units.seconds(mean[-1][0])}"
+    ends = [
+        f"{name}: {units.significant(loss)} after {write(place)}"
         for name, mean in means.items()
+        for place, loss in mean[-1:]
     ]
-    caption = ("thick: the mean over trials", "thin: a trial")
     right = 60 + canvas.text_width(names, canvas.SMALL)
-    return picture(title, "loss", caption, words, fill, right=right)
+    return picture(title, "loss", caption, [*ends, *words], fill, right=right)
 
 
-def _curves(finding: Finding) -> dict[str, list[_Losses]]:
+def _curves(finding: Finding) -> dict[str, list[Points]]:
     """Seconds and losses of each trial, of the variants that somebody may choose."""
     rates = {
         standing.variant: standing.timing.rate
         for standing in standings(finding)
         if standing.timing and not standing.is_limit
     }
-    curves: dict[str, list[_Losses]] = {}
+    curves: dict[str, list[Points]] = {}
     for trial in finding.trials:
         points = _points(trial)
         if trial.variant in rates and len(points) > 1:
@@ -278,7 +301,7 @@ def _curves(finding: Finding) -> dict[str, list[_Losses]]:
     return curves
 
 
-def _points(trial: Trial) -> _Losses:
+def _points(trial: Trial) -> Points:
     """Examples and the mean loss up to there, as far as they can be drawn."""
     drawable = itertools.takewhile(
         lambda point: point[0] < _LARGEST and abs(point[1]) < _LARGEST, losses(trial)

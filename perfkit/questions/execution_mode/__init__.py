@@ -20,12 +20,7 @@ from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment, with_yours
 from perfkit.questions.execution_mode import variants as modes
 from perfkit.questions.execution_mode import work
-from perfkit.questions.execution_mode.variants import (
-    BASELINES,
-    GROUPS,
-    VARIANTS,
-    Method,
-)
+from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS, Method
 from perfkit.questions.execution_mode.verdict import CHOICES, judge
 from perfkit.questions.execution_mode.work import MakeStep
 from perfkit.questions.parameters import Choice, Range, select
@@ -57,7 +52,8 @@ class ExecutionMode(Experiment):
     def baseline(self) -> str:  # type: ignore[override]
         """The first of the first group: each question has a baseline of its own."""
         word = self.variants.split(",")[0]
-        return GROUPS[word][0] if word in GROUPS else BASELINES[VARIANTS[word].kind]
+        groups = (names for group, names in GROUPS.items() if word in (group, *names))
+        return next(groups)[0]
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The variants that ``variants`` asks for, the baseline always first."""
@@ -102,8 +98,9 @@ class ExecutionMode(Experiment):
     def _run(self, name: str) -> Iterator[Yielded]:
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
-        job = Job(self.model, self.batch, self.epoch, seed)
-        return self._methods[name].run(job, job.network())
+        method = self._methods[name]
+        job = Job(self.model, self.batch, self.epoch, seed, feed=method.feed)
+        return method.run(job, job.network())
 
 
 def execution_with(function: MakeStep, /, **parameters: Any) -> ExecutionMode:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves
@@ -31,10 +30,9 @@ _LONGEST_S, _LARGEST_BATCH = 1e6, 1e6
 
 @dataclass(frozen=True)
 class _Course:
-    """One variant: seconds of its first call beyond its steps, and of each step.
+    """The seconds of one variant: its first call beyond its steps, and each step.
 
-    It crosses the baseline's line where it has paid back; both are None for never, and
-    for the baseline itself.
+    ``crossing`` is the step at which it meets the baseline, None for never.
     """
 
     variant: str
@@ -55,10 +53,9 @@ def break_even(finding: Finding) -> Figure:
     if not isinstance(batch, int | float) or not 0 < batch <= _LARGEST_BATCH:
         # Without batches an example is a step.
         batch = 1
-    courses = list(_courses(finding, batch))
+    courses, winner = list(_courses(finding, batch)), finding.verdict.winner
     if len(courses) < 2:
         return canvas.message(title, "No two variants were timed.")
-    winner = finding.verdict.winner
     caption = ["a line starts at its first call and rises with its steady steps"]
     caption.append(f"dashed: {plain(finding.baseline, 40)}")
     if any(course.variant == winner for course in courses):
@@ -66,19 +63,15 @@ def break_even(finding: Finding) -> Figure:
     words = []
     for course in courses:
         first, step = units.seconds(course.first), units.seconds(course.step_s)
-        name, paid = plain(course.variant, 60), course.paid
-        pays = f", {paying(paid, batch)}" if paid else ""
+        pays = f", {paying(course.paid, batch)}" if course.paid else ""
         if course.variant == finding.baseline:
             pays = ", the baseline"
+        name = plain(course.variant, 30)
         words.append(f"{name}: first call {first}, then {step} a step{pays}")
-        if paid and paid.paying == "pays back":
-            caption.append(f"◆ {plain(course.variant, 30)} after {paid.steps(batch)}")
-    lines = canvas.caption_lines(caption)
+        if course.paid and course.crossing:
+            caption.append(f"◆ {name} after {course.paid.steps(batch)}")
 
-    def draw(drawing: Drawing) -> None:
-        names = [plain(course.variant, 30) for course in courses]
-        right = canvas.text_width(names, SMALL) + 40
-        axes = curves.axes(drawing, "time for so many steps", left=80, right=right)
+    def fill(axes: Axes) -> None:
         crossings = [10 * course.crossing for course in courses if course.crossing]
         limit = min(_MOST, max([_LEAST, *crossings]))
         ends = [course.seconds(steps) for course in courses for steps in (1, limit)]
@@ -98,8 +91,11 @@ def break_even(finding: Finding) -> Figure:
                 axes.plot(*at, "D", ms=7, color=color, mec=INK, mew=0.8)
         _label(axes, courses)
 
-    alt = f"{title}. {'; '.join(words)}."
-    return canvas.paint(title, lines, curves.height(lines), alt, draw)
+    names = [plain(course.variant, 30) for course in courses]
+    right = canvas.text_width(names, SMALL) + 40
+    return curves.picture(
+        title, "time for so many steps", caption, words, fill, right=right
+    )
 
 
 def _courses(finding: Finding, batch: float) -> Iterator[_Course]:

@@ -4,7 +4,7 @@ import collections
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,13 +33,13 @@ class Method:
         run: Trains the network it is given, without an end, and yields ticks.
         changes: The one thing that it changes against another, in a sentence.
         read: Reads its lines from the source.
-        do: Of a mode: what choosing it means, as a sentence. Of what costs time: what
-            to do about it. "" where there is nothing to do.
-        fix: Of what costs time: reads the lines to write instead.
-        untimed: Whether what to do about it was not timed, only leaving it out.
-        kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
-            shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
-        feed: What its batches look like.
+        do: The sentence that advises a mode, or says what to do about a cost; "" for
+            neither.
+        fix: Reads the lines to write instead of what costs time.
+        untimed: Whether only leaving it out was timed, and not its ``fix``.
+        kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
+            traced again; an ``"observer"`` watches ``fit``.
+        feed: That of the ``Job`` that it runs.
         missing: Says why it cannot run here; "" where it can.
         xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
@@ -85,6 +85,7 @@ def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
     return functools.partial(code_of, *parts, **options)
 
 
+_read_graph = _loop(loops.compiled, loops.loop)
 _MODES = (
     Method(
         EAGER,
@@ -103,7 +104,7 @@ _MODES = (
         GRAPH,
         traced,
         "The step is traced once, by tf.function, and then run as a graph.",
-        _loop(loops.compiled, loops.loop),
+        _read_graph,
         do="Put the step into a `tf.function`.",
     ),
     Method(
@@ -145,6 +146,9 @@ _MODES = (
         for steps in (8, 64)
     ),
 )
+_read_tensors = _loop(work.numbering, work.graph_of, work.with_tensors)
+_read_open = _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True)
+_dropping = functools.partial(loops.batched, drop_remainder=True)
 _retracing = functools.partial(Method, kind="retracing")
 _observer = functools.partial(Method, kind="observer", against=UNWATCHED)
 _RETRACING = (
@@ -155,30 +159,30 @@ _RETRACING = (
         _loop(work.numbering, work.graph_of, work.with_numbers),
         GRAPH,
         "Give the step its number as a tensor.",
-        _loop(work.numbering, work.graph_of, work.with_tensors),
+        _read_tensors,
     ),
     _retracing(
         "number as tensor",
         functools.partial(work.numbered, as_tensor=True),
         "The step is given its number as a tensor: one trace for all values.",
-        _loop(work.numbering, work.graph_of, work.with_tensors),
+        _read_tensors,
         "Python number",
     ),
     _retracing(
         "changing shapes",
-        functools.partial(traced, feed="changing"),
+        traced,
         "Every batch has another size: a new shape, a new trace.",
         _loop(loops.resized, loops.compiled, loops.loop),
         GRAPH,
         "Trace once for all sizes, with `reduce_retracing=True`.",
-        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
+        _read_open,
         feed="changing",
     ),
     _retracing(
         "shapes left open",
-        functools.partial(traced, feed="changing", reduce_retracing=True),
+        functools.partial(traced, reduce_retracing=True),
         "The same batches; the trace leaves open what changes, with reduce_retracing.",
-        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
+        _read_open,
         "changing shapes",
         feed="changing",
     ),
@@ -189,19 +193,16 @@ _RETRACING = (
         _loop(work.with_anew),
         GRAPH,
         "Make the function once, before the loop.",
-        _loop(loops.compiled, loops.loop),
+        _read_graph,
     ),
     _retracing(
         "ragged last batch",
-        functools.partial(traced, feed="ragged"),
+        traced,
         "The last batch of an epoch is smaller than the others.",
         _loop(loops.batched, loops.compiled, loops.loop),
         GRAPH,
         "Drop the last batch of an epoch where it is smaller.",
-        _loop(
-            functools.partial(loops.batched, drop_remainder=True),
-            *(loops.compiled, loops.loop),
-        ),
+        _loop(_dropping, loops.compiled, loops.loop),
         feed="ragged",
     ),
 )
@@ -212,11 +213,7 @@ def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
     return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
 
 
-def _histograms(interval: int) -> Callable[[], str]:
-    writing = functools.partial(work.writing, Name("folder"), interval)
-    return _watched(writing, **_BY_CALLBACK)
-
-
+_writing = functools.partial(work.writing, Name("folder"))
 _BY_CALLBACK = {"callbacks": Name("[callback]")}
 _HELD_BACK = {"validation_data": Name("held_back")}
 _OBSERVERS = (
@@ -237,7 +234,7 @@ _OBSERVERS = (
     ),
     _observer(
         "callback",
-        work.callback,
+        functools.partial(work.watched, callback=work.keeping),
         "The same with a callback of one's own that keeps the loss of every batch.",
         _watched(work.keeping, **_BY_CALLBACK),
         do="Let the callback work once an epoch, not after each batch.",
@@ -258,7 +255,7 @@ _OBSERVERS = (
     ),
     _observer(
         "validation",
-        work.validation,
+        functools.partial(work.watched, validates=True),
         "The same with validation after every epoch, on a fifth as many batches.",
         _watched(**_HELD_BACK),
         do="Validate less often.",
@@ -267,22 +264,16 @@ _OBSERVERS = (
     ),
     _observer(
         "histograms",
-        work.histograms,
+        functools.partial(work.watched, callback=work.histograms),
         "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
-        _histograms(1),
+        _watched(_writing, **_BY_CALLBACK),
         do="Write histograms less often.",
-        fix=_histograms(5),
+        fix=_watched(functools.partial(_writing, interval=5), **_BY_CALLBACK),
         untimed=True,
         missing=work.histograms_missing,
     ),
 )
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
-# What a single variant is held against that is asked alone.
-BASELINES: dict[Kind, str] = {
-    "mode": EAGER,
-    "retracing": GRAPH,
-    "observer": UNWATCHED,
-}
 # What is asked together, by the question that it answers; the first of each is what
 # the others are held against, and what is run twice to know the noise.
 GROUPS = {
@@ -298,7 +289,7 @@ GROUPS = {
 
 def own_method(make_step: MakeStep) -> Method:
     """Make a variant of a function that makes a step."""
-    run = functools.partial(work.by_hand, make_step)
+    run = functools.partial(loops.eager, make_step=make_step)
     return Method(OWN, run, "Your own step, called from a loop in Python.", str)
 
 
@@ -336,17 +327,17 @@ _TOLERANCE = 0.01
 
 def differences(methods: Iterable[Method], job: Job) -> dict[str, str]:
     """Say of each that does not learn what it should how it differs, by name."""
-    short = job.first(STEPS)
-    movement = functools.cache(functools.partial(expected, short))
-    differing = {m.name: _difference(m, short, movement(m.feed)) for m in methods}
+    short, movement = job.first(STEPS), functools.cache(expected)
+    jobs = ((method, replace(short, feed=method.feed)) for method in methods)
+    differing = {m.name: _difference(m, fed, movement(fed)) for m, fed in jobs}
     return {name: difference for name, difference in differing.items() if difference}
 
 
-def expected(job: Job, feed: Feed) -> Weights:
+def expected(job: Job) -> Weights:
     """How far the weights move in ``job.steps`` steps of plain gradient descent."""
     network, loss_of = job.network(), loops.loss_function()
     start = _weights(network)
-    for features, labels in job.batches(feed):
+    for features, labels in job.batches():
         with tf.GradientTape() as tape:
             loss = loss_of(labels, network(features, training=True))
         slopes = tape.gradient(loss, network.trainable_variables)

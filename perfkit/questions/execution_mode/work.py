@@ -6,19 +6,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.errors import installing
 from perfkit.questions.shared import cache, loops
 from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.loops import (
-    Job,
-    Traces,
-    looped,
-    step_of,
-    wait,
-    with_notes,
-    with_traces,
-)
+from perfkit.questions.shared.loops import Job, Traces, looped, step_of, wait
 
 # Of a model, an optimizer and a loss.
 MakeStep = Callable[[Any, Any, Any], Any]
@@ -80,7 +72,7 @@ def with_tensors(batches: Any, numbered: Any) -> Iterator[int]:
 def made_anew(job: Job, network: Any) -> Iterator[Yielded]:
     """Call ``tf.function`` inside the loop, at every step."""
     traces = Traces()
-    body = with_traces(step_of(network), traces)
+    body = loops.with_traces(step_of(network), traces)
     yield from looped(job, body, traces, loop=with_anew)
 
 
@@ -89,18 +81,6 @@ def with_anew(batches: Any, step: Any) -> Iterator[int]:
     for features, labels in batches:
         tf.function(step)(features, labels)
         yield len(labels)
-
-
-def by_hand(make_step: MakeStep, job: Job, network: Any) -> Iterator[Yielded]:
-    """Train with a step of one's own, called from a loop in Python."""
-    step = make_step(network, loops.optimizer_for(network), loops.loss_function())
-    yield READY
-    yield from every(loops.loop(job.batches(), step), sync=wait)
-
-
-def callback(job: Job, network: Any) -> Iterator[Yielded]:
-    """Watch with a callback of one's own."""
-    yield from watched(job, network, callbacks=[keeping()])
 
 
 def keeping() -> Any:
@@ -118,19 +98,12 @@ def keeping() -> Any:
     return callback
 
 
-def validation(job: Job, network: Any) -> Iterator[Yielded]:
-    """Watch with batches that are held back."""
-    batches = max(1, job.epoch // VALIDATION_SHARE)
-    held_back = job.first(batches).batches()
-    yield from watched(job, network, validation_data=held_back)
-
-
-def histograms(job: Job, network: Any) -> Iterator[Yielded]:
-    """Watch with TensorBoard."""
+def histograms() -> Any:
+    """Make the callback that writes them into a folder of perfkit's."""
     folder = cache.folder() / "histograms"
     # A trial is ended without a word, so the last one's files are still there.
     shutil.rmtree(folder, ignore_errors=True)
-    yield from watched(job, network, callbacks=[writing(str(folder))])
+    return writing(str(folder))
 
 
 def writing(folder: str, interval: int = 1) -> Any:
@@ -153,18 +126,26 @@ def watched(
     network: Any,
     *,
     metrics: list[str] | None = None,
-    callbacks: list[Any] | None = None,
+    callback: Callable[[], Any] | None = None,
+    validates: bool = False,
     **options: Any,
 ) -> Iterator[Yielded]:
-    """Train with ``fit`` in epochs; ``options`` are as of ``fit``."""
+    """Train with ``fit`` in epochs; ``options`` are as of ``fit``.
+
+    Metrics, a callback that is made or batches that are held back watch it.
+    """
     prepared(job, network, metrics=metrics)
     steps = job.epoch if job.steps is None else job.steps
     epochs = _ENDLESS_EPOCHS if job.steps is None else 1
     options = {"shuffle": False, "epochs": epochs} | QUIET | options
+    if validates:
+        held_back = job.first(max(1, job.epoch // VALIDATION_SHARE))
+        options["validation_data"] = held_back.batches()
     fit = functools.partial(loops.fit, network, job.batches(), steps, **options)
+    watching = [callback()] if callback else []
     yield READY
     yield from loops.ticks(
-        lambda counting: fit(callbacks=[*(callbacks or ()), counting]),
+        lambda counting: fit(callbacks=[*watching, counting]),
         examples=job.batch,
         whole_epochs=steps,
         sync=wait,
@@ -186,17 +167,16 @@ def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
         yield Note(BY_DEFAULT, uses_xla(network))
     traces = prepared(job, network, **options)
     steps = _ENDLESS_STEPS if job.steps is None else job.steps
-    options_of_fit = {"shuffle": False} | QUIET
-    fit = functools.partial(loops.fit, network, job.batches(), steps, **options_of_fit)
+    fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
     ticks = loops.ticks(
-        lambda counting: fit(callbacks=[counting]),
+        lambda counting: fit(callbacks=[counting], **QUIET),
         examples=job.batch,
         sync=wait,
         stepped=traces.step,
     )
     # A step that runs eagerly is never traced.
-    yield from ticks if options.get("run_eagerly") else with_notes(ticks, traces)
+    yield from ticks if options.get("run_eagerly") else loops.with_notes(ticks, traces)
 
 
 def prepared(job: Job, network: Any, **options: Any) -> Traces:

@@ -2,14 +2,12 @@
 
 The suspect: float32 carries more bits than a network needs, and moves them all.
 The test: train fresh networks of one kind in several precisions and compare examples
-per second. What the hardware lets one expect is said before, and held against what was
-seen after. Then each precision learns for real, from the same weights and examples.
+per second. The hardware says before what to expect. Then each precision learns for
+real, from the same weights and examples.
 """
 
-import contextlib
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,7 +18,13 @@ from perfkit.engine.tick import Yielded
 from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.mixed_precision import work
-from perfkit.questions.mixed_precision.verdict import CHOICES, beforehand, judge
+from perfkit.questions.mixed_precision.verdict import (
+    CHOICES,
+    PrecisionResult,
+    beforehand,
+    judge,
+    read_result,
+)
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.models import MODELS
@@ -84,7 +88,7 @@ class MixedPrecision(Experiment):
         """Let each precision that was timed learn; then show how float16 scales."""
         names = {timing.variant for timing in measured.timings}
         precisions = self._precisions.values()
-        able = [p.name for p in precisions if p.kind == "precision" and p.name in names]
+        able = [p.name for p in precisions if p.name in names and not p.leaves_out]
         for seed in range(1, self.seeds + 1):
             for name in able:
                 learning = functools.partial(work.learning, self.model, name, seed)
@@ -95,9 +99,13 @@ class MixedPrecision(Experiment):
                 scaled = functools.partial(work.scaling, model, seed)
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
+    def result(self, measured: Measurement) -> PrecisionResult:
+        """The losses in pairs, the loss scale, the memory and the layers."""
+        return read_result(measured)
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which precision is fastest, whether it learns the same, what to write."""
-        return judge(measured)
+        return judge(measured, self.result(measured))
 
     @property
     def _precisions(self) -> dict[str, Precision]:
@@ -116,21 +124,8 @@ def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
     question = MixedPrecision(model=model)
 
     def say(_: object) -> Verdict:
-        with _without_log():
-            return beforehand(work.notes_of(question.model, tuple(PRECISIONS.values())))
+        # This process has nothing else to say, and TensorFlow logs how it starts.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        return beforehand(work.notes_of(question.model, tuple(PRECISIONS.values())))
 
     return say
-
-
-@contextlib.contextmanager
-def _without_log() -> Iterator[None]:
-    """Leave out what TensorFlow logs as it starts, which is about other things."""
-    sys.stderr.flush()
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(nowhere)

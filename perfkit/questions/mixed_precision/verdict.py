@@ -1,10 +1,11 @@
-"""What a run over precisions shows and means: its notes, losses in pairs, its verdict.
+"""What a run over precisions shows: its losses in pairs, its facts, its verdict.
 
-Notes may come from a file, so each is held against the type that it should have.
+Notes may come from a file, so each is checked against its type.
 """
 
 import functools
 import itertools
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Estimate, student
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.shared import models
 from perfkit.questions.shared.precision import (
     BFLOAT16,
@@ -29,22 +30,29 @@ from perfkit.questions.shared.precision import (
     Expectation,
 )
 from perfkit.questions.shared.race import Choice, Race
-from perfkit.questions.shared.words import listed, quoted
+from perfkit.questions.shared.words import between, listed, quoted
 
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
 # ... and of the whole run.
 EXPECTED, LAYERS = "expected", "layers"
-# More losses, or scales, than any run notes.
-_MOST = 1000
-# What is no number, or larger than this, was never seen.
-_LARGEST = 1e300
+# No run notes more losses or scales than this, or larger ones.
+_MOST, _LARGEST = 1000, 1e300
+# Kernels for 16 bits work on blocks with sides of so many numbers.
 BLOCK = 8
-_HALVES = ("float16", "bfloat16")
 # Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
 GROWTH = 8
 # Half the distance between 1 and the next number: what one rounding changes at most.
 _ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
+Alike = Literal[
+    "equal within rounding",
+    "less apart than two seeds",
+    "differs",
+    "too noisy to say",
+    "too few trainings to say",
+    "lost",
+]
+Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +63,7 @@ class Curve:
         precision: What it computed in.
         seed: Of its weights and examples.
         every: Steps of which each loss is the mean.
-        losses: What was seen; None where it was no number.
+        losses: What was seen; None for NaN.
     """
 
     precision: str
@@ -70,10 +78,10 @@ class Curve:
             raise ValueError("no curve")
 
     @property
-    def sound(self) -> list[float]:
-        """The losses up to the first that was no number."""
+    def sound(self) -> tuple[float, ...]:
+        """The losses before the first NaN."""
         until = itertools.takewhile(lambda loss: loss is not None, self.losses)
-        return [float(loss) for loss in until if loss is not None]
+        return tuple(float(loss) for loss in until if loss is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,80 +135,16 @@ class Layer:
     @property
     def hindrance(self) -> str:
         """What keeps it from gaining, as a clause; "" for nothing."""
-        if self.computes not in _HALVES:
+        if self.computes not in {p.dtype for p in PRECISIONS.values() if p.is_mixed}:
             return f"computes in {self.computes}"
         sides = {"inputs": self.inputs, "outputs": self.outputs}
         odd = [f"{count:,} {side}" for side, count in sides.items() if count % BLOCK]
         return f"has {' and '.join(odd)}, no multiple of {BLOCK}" if odd else ""
 
 
-def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
-    """Each training that was run to learn, in the order they ran."""
-    notes = (note_as(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
-    return tuple(filter(None, notes))
-
-
-def scale(trials: Iterable[Trial]) -> Scale | None:
-    """The training that showed its loss scale, if one did."""
-    notes = (note_as(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
-    return next(filter(None, notes), None)
-
-
-def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
-    """Bytes above the start at the peak, by variant: the median, least and most.
-
-    Of the GPU where there is one, else of the process.
-    """
-    peaks = dict[str, list[float]]()
-    for trial in trials:
-        note = note_as(dict[str, float], trial.notes.get("memory")) or {}
-        peak = note.get("gpu_peak", note.get("resident", 0.0))
-        if 0 < peak < _LARGEST and not trial.is_try:
-            peaks.setdefault(trial.variant, []).append(peak)
-    return {
-        name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
-        for name, sizes in peaks.items()
-    }
-
-
-def expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
-    """What was expected of each precision."""
-    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
-
-
-def layers_of(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
-    """The layers of the network that was asked about."""
-    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
-
-
-def layers(network: Any) -> Iterator[Layer]:
-    """Look at the layers of a built network that have a kernel."""
-    for layer in network.layers:
-        if products := models.products(layer):
-            *_, inputs, outputs = map(int, layer.kernel.shape)
-            yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
-
-
-def share(multiplying: tuple[Layer, ...]) -> float | None:
-    """The share of all multiplications that can gain; None where there are none."""
-    total = sum(layer.products for layer in multiplying)
-    able = sum(layer.products for layer in multiplying if not layer.hindrance)
-    return able / total if total else None
-
-
-Alike = Literal[
-    "equal within rounding",
-    "less apart than two seeds",
-    "differs",
-    "too noisy to say",
-    "too few trainings to say",
-    "lost",
-]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """The trainings of one precision held against those of float32.
+    """The trainings of one precision, each beside that of float32 with its seed.
 
     Attributes:
         precision: Which.
@@ -208,21 +152,20 @@ class Pairs:
         steps: Training steps at each loss that all of them reached.
         losses: One row a seed; each number is the mean of the steps since the last.
         usual: The same of float32, with the same seeds.
-        lost: Whether the loss of any became something that is no number; one that was
-            at once is no row.
+        lost: Whether any loss became NaN; a training whose first did is no row.
     """
 
     precision: str
     seeds: tuple[int, ...]
     steps: tuple[int, ...]
-    losses: NDArray[np.float64]
-    usual: NDArray[np.float64]
+    losses: Rows
+    usual: Rows
     lost: bool = False
 
     @property
     def apart(self) -> NDArray[np.float64]:
         """What the precision adds to the loss, one row a seed."""
-        return self.losses - self.usual
+        return np.array(self.losses, np.float64) - np.array(self.usual, np.float64)
 
     @property
     def difference(self) -> float:
@@ -230,27 +173,27 @@ class Pairs:
         return float(self.apart[:, -1].mean())
 
     @property
-    def half_width(self) -> float | None:
-        """Half of the 95 % interval of ``difference``; None for one seed."""
+    def half_width(self) -> float:
+        """Half of the 95 % interval of ``difference``; infinite for one seed."""
         last = self.apart[:, -1]
         if len(last) < 2:
-            return None
+            return math.inf
         return float(student(len(last) - 1) * last.std(ddof=1) / np.sqrt(len(last)))
 
     @property
     def seeds_differ(self) -> float:
         """What another seed changes in float32's last loss: its whole range."""
-        return float(np.ptp(self.usual[:, -1]))
+        return float(np.ptp([row[-1] for row in self.usual]))
 
     @property
     def alike(self) -> Alike:
         """Whether it learns what float32 learns."""
         if self.lost:
             return "lost"
-        largest = float(np.max(np.abs(self.apart) / np.abs(self.usual)))
+        largest = float(np.max(np.abs(self.apart) / np.array(self.usual, np.float64)))
         if largest <= _ROUNDING.get(self.precision, 0.0):
             return "equal within rounding"
-        if self.half_width is None:
+        if len(self.seeds) < 2:
             return "too few trainings to say"
         if abs(self.difference) + self.half_width <= self.seeds_differ:
             return "less apart than two seeds"
@@ -258,45 +201,102 @@ class Pairs:
         return "differs" if is_apart else "too noisy to say"
 
 
-def pairs(trials: Iterable[Trial]) -> tuple[Pairs, ...]:
-    """Hold every precision against float32, in the order in which they learnt."""
+@dataclass(frozen=True, kw_only=True)
+class PrecisionResult:
+    """What a run over precisions shows besides rates.
+
+    Attributes:
+        pairs: The losses of each precision beside those of float32.
+        scale: The loss scale of float16; None where no training showed it.
+        memory: Bytes above the start at the peak, by precision: the median of the
+            trials, the least and the most. Of the GPU where there is one.
+        layers: Of the network, those that multiply.
+    """
+
+    pairs: tuple[Pairs, ...]
+    scale: Scale | None
+    memory: dict[str, Estimate]
+    layers: tuple[Layer, ...]
+
+
+def read_result(measured: Measurement) -> PrecisionResult:
+    """Read from the notes of a run what its trainings showed."""
+    tries = [trial.notes for trial in measured.trials if trial.is_try]
+    scales = filter(None, (note_as(Scale, notes.get(SCALE)) for notes in tries))
+    curves = filter(None, (note_as(Curve, notes.get(CURVE)) for notes in tries))
+    return PrecisionResult(
+        pairs=tuple(_pairs(curves)),
+        scale=next(scales, None),
+        memory=_memory(measured.trials),
+        layers=_layers(measured.notes),
+    )
+
+
+def _pairs(curves: Iterable[Curve]) -> Iterator[Pairs]:
     by_name: dict[str, dict[int, Curve]] = {}
-    for curve in curves(trials):
+    for curve in curves:
         by_name.setdefault(curve.precision, {})[curve.seed] = curve
     usual = by_name.pop(FLOAT32, {})
-    results = (_pairs(name, runs, usual) for name, runs in by_name.items())
-    return tuple(filter(None, results))
+    for name, runs in by_name.items():
+        common = [
+            (runs[seed], usual[seed])
+            for seed in sorted(runs.keys() & usual.keys())
+            if runs[seed].every == usual[seed].every
+        ]
+        lost = any(None in run.losses for run, _ in common)
+        rows = [
+            (run, base)
+            for run, base in common
+            if min(len(run.sound), len(base.sound)) > 1 and min(base.sound) > 0
+        ]
+        if not rows and not lost:
+            continue
+        count = min((len(curve.sound) for row in rows for curve in row), default=0)
+        yield Pairs(
+            precision=name,
+            seeds=tuple(run.seed for run, _ in rows),
+            steps=tuple(rows[0][0].every * n for n in range(1, count + 1)),
+            losses=tuple(run.sound[:count] for run, _ in rows),
+            usual=tuple(base.sound[:count] for _, base in rows),
+            lost=lost,
+        )
 
 
-def _pairs(name: str, runs: dict[int, Curve], usual: dict[int, Curve]) -> Pairs | None:
-    common = sorted(runs.keys() & usual.keys())
-    seeds = [seed for seed in common if runs[seed].every == usual[seed].every]
-    lost = any(None in runs[seed].losses for seed in seeds)
-    if lost:
-        # One that is lost at once is no row, and hides no other.
-        seeds = [seed for seed in seeds if len(runs[seed].sound) > 1]
-    sides = [[side[seed].sound for seed in seeds] for side in (runs, usual)]
-    count = min((len(losses) for side in sides for losses in side), default=0)
-    if count < 2 and (seeds or not lost):
-        return None
-    mine, base = (np.array([losses[:count] for losses in side]) for side in sides)
-    if not np.all(base > 0):
-        return None
-    interval = next((runs[seed].every for seed in seeds), 0)
-    steps = tuple(interval * look for look in range(1, count + 1))
-    return Pairs(name, tuple(seeds), steps, losses=mine, usual=base, lost=lost)
+def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
+    peaks = dict[str, list[float]]()
+    for trial in trials:
+        note = note_as(dict[str, float], trial.notes.get("memory")) or {}
+        peak = note.get("gpu_peak", note.get("resident", 0.0))
+        if 0 < peak < _LARGEST and trial.variant in PRECISIONS:
+            peaks.setdefault(trial.variant, []).append(peak)
+    return {
+        name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
+        for name, sizes in peaks.items()
+    }
 
 
-_PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
+def _layers(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
+    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
+
+
+def look_at_layers(network: Any) -> Iterator[Layer]:
+    """Look at the layers of a built network that have a kernel."""
+    for layer in network.layers:
+        if products := models.products(layer):
+            *_, inputs, outputs = map(int, layer.kernel.shape)
+            yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
+
+
+_PLAIN = {name: p for name, p in PRECISIONS.items() if not p.leaves_out}
 # What a precision is called where it is advised, and what to write for it.
-_CALLED = {name: name.removeprefix("mixed_") for name in _PLAIN}
+_CALLED = {name: p.dtype if p.is_mixed else name for name, p in _PLAIN.items()}
 CHOICES = {
     name: Choice(f"Train with {_CALLED[name]}.", functools.partial(getattr, p, "line"))
     for name, p in _PLAIN.items()
 }
 _LAST_LAYER = (
-    "The line stands before the model is built. Give its last layer "
-    '`dtype="float32"`: a loss needs the precision.'
+    "Write the line before the model is built, and give its last layer "
+    '`dtype="float32"`, because a loss needs the digits.'
 )
 _UNKNOWN = "Whether it learns what float32 learns is not known yet."
 _SPOILT: tuple[Alike, ...] = ("differs", "lost")
@@ -308,10 +308,9 @@ _ALIKE: dict[Alike, str] = {
 }
 
 
-def judge(measured: Measurement) -> Verdict:
+def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
-    learnt = pairs(measured.trials)
-    alike = {pair.precision: pair.alike for pair in learnt}
+    alike = {pair.precision: pair.alike for pair in result.pairs}
     race = fastest = Race(measured, CHOICES, "examples")
     # The next one may learn what the fastest does not.
     remaining = dict(CHOICES)
@@ -320,139 +319,95 @@ def judge(measured: Measurement) -> Verdict:
         race = Race(measured, remaining, "examples")
     if not race.won:
         race = fastest
-    verdict = race.verdict(
-        because=(
-            *_expected_and_seen(measured),
-            *_full_float32(measured),
-            *_eligible(measured.notes),
-            *map(_learnt, learnt),
-            *_scale(measured),
-            *_memory(measured),
-        ),
-        next=_LAST_LAYER if race.winner.startswith("mixed_") else "",
-    )
+    because, facts = _reasons(measured.notes), tuple(_facts(measured, result))
     if not race.won:
-        return verdict
-    name, learns = _CALLED[race.winner], alike.get(race.winner)
-    if learns is None or learns not in _ALIKE:
+        return replace(race.verdict(because=because), facts=facts)
+    name = _CALLED[race.winner]
+    learns: Alike = alike.get(race.winner, "too few trainings to say")
+    if learns in _SPOILT:
+        verdict = replace(race, subject=f"With {name} this training").verdict(
+            because=because, next="Train longer with both, and compare the losses."
+        )
+        headline = f"Keep float32: {name} is faster, {_ALIKE[learns]}."
+        return replace(verdict, headline=headline, edits=(), facts=facts)
+    advice = _LAST_LAYER if PRECISIONS[race.winner].is_mixed else ""
+    verdict = replace(race.verdict(because=because, next=advice), facts=facts)
+    if learns not in _ALIKE:
         return replace(verdict, warnings=(_UNKNOWN,))
-    if learns not in _SPOILT:
-        return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
-    return replace(
-        verdict,
-        headline=f"Keep float32: {name} is faster, {_ALIKE[learns]}.",
-        much=verdict.much.replace("This training then", f"With {name} it"),
-        edits=(),
-        next="Train longer with both, and compare the losses.",
-    )
+    return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
 
 
 def beforehand(notes: Mapping[str, Any]) -> Verdict:
     """Say what to expect before a run, from the notes of its preparation."""
-    expected = expectations(notes).items()
+    expected = _expectations(notes).items()
     faster = [name for name, outlook in expected if outlook.expect == "faster"]
     headline = "No precision is sure to be faster than float32 on this hardware."
     if faster:
         headline = f"Expect {listed(faster)} to be faster than float32 here."
     words = ", ".join(f"{quoted(name)} {outlook.expect}" for name, outlook in expected)
-    reasons = (
-        f"Of {quoted(name)} expect: {outlook.expect}, because {outlook.because}."
-        for name, outlook in expected
-    )
     return Verdict(
         headline=headline,
         much=f"By hardware alone: {words}.",
-        because=(*reasons, *_eligible(notes)),
+        because=_reasons(notes),
+        facts=tuple(_layer_facts(_layers(notes))),
     )
 
 
-def _eligible(notes: Mapping[str, Any]) -> Iterator[str]:
-    """Which layers can gain from 16 bits, and why the others cannot."""
-    multiplying = layers_of(notes)
-    able = share(multiplying)
-    if able is None:
-        return
-    hindered = [f"{quoted(a.name)} {a.hindrance}" for a in multiplying if a.hindrance]
-    but = f"; {', '.join(hindered)}" if hindered else ""
-    yield (
-        f"By shapes, {units.percent(able)} of the multiplications are in layers that "
-        f"compute in 16 bits with sides that are multiples of {BLOCK}{but}."
+def _expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
+    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
+
+
+def _reasons(notes: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
+        for name, outlook in _expectations(notes).items()
     )
 
 
-def _learnt(pair: Pairs) -> str:
-    """Whether a precision learnt what float32 learnt, with the numbers."""
-    name, seeds = quoted(pair.precision), len(pair.losses)
-    trainings = f"{seeds} pair{'s' if seeds > 1 else ''} of trainings"
-    if pair.lost:
-        where = f"In {trainings} the" if seeds else "The"
-        return f"{where} loss of {name} became NaN."
-    half, between = pair.half_width, ""
-    if half is not None:
-        low, high = pair.difference - half, pair.difference + half
-        between = f" ({low:+.4f} to {high:+.4f})"
-    usual = pair.usual[:, -1]
-    return (
-        f"Losses of {name} against {FLOAT32}: {pair.alike}. In {trainings} alike in "
-        f"all else it adds {pair.difference:+.4f}{between} to the loss by step "
-        f"{pair.steps[-1]}, which is {usual.min():.3f} to {usual.max():.3f} in "
-        f"{FLOAT32} from seed to seed."
-    )
-
-
-def _expected_and_seen(measured: Measurement) -> Iterator[str]:
+def _facts(measured: Measurement, result: PrecisionResult) -> Iterator[Fact]:
     compared = {c.variant: c for c in measured.comparisons}
-    for name, expected in expectations(measured.notes).items():
-        if name not in compared:
-            continue
-        ratio, end = compared[name], ""
-        if expected.expect != "open" and ratio.verdict != "too noisy to say":
-            is_expected = ratio.verdict.removesuffix(" shown") == expected.expect
-            end = ", as expected" if is_expected else ", not as expected"
-        yield (
-            f"Expected of {quoted(name)}: {expected.expect}, because "
-            f"{expected.because}. Seen: {ratio.judgement}{end}."
+    for name, outlook in _expectations(measured.notes).items():
+        if ratio := compared.get(name):
+            label = f"{name}: expected, then seen"
+            yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)
+    # TF32, on by default, hides a part of what 16 bits gain.
+    for name in (name for name, p in _PLAIN.items() if p.is_mixed):
+        if pair := measured.compare(name, NO_TF32):
+            yield Fact(f"{name} against {NO_TF32}", pair.judgement, pair.ends)
+    yield from _layer_facts(result.layers)
+    yield from map(_loss_fact, result.pairs)
+    if last := [row[-1] for pair in result.pairs[:1] for row in pair.usual]:
+        ends = f"{min(last):.3f} to {max(last):.3f}"
+        yield Fact(f"Loss of {FLOAT32}, from seed to seed", ends)
+    if scale := result.scale:
+        skipped, steps = len(scale.skipped), len(scale.scales) - 1
+        yield Fact(
+            f"Loss scale of float16, {scale.model}, doubled every {GROWTH} good steps",
+            f"up to {max(scale.scales):,.0f}; {skipped} of {steps} steps skipped",
         )
+    for name, peak in result.memory.items():
+        yield Fact(f"Memory at the peak, {name}", between(peak, units.size))
 
 
-def _full_float32(measured: Measurement) -> Iterator[str]:
-    """What 16 bits gain against float32 without TF32, which hides a part of it."""
-    for name in _PLAIN:
-        pair = measured.compare(name, NO_TF32) if name.startswith("mixed_") else None
-        if pair:
-            yield (
-                f"Against {quoted(NO_TF32)}, {quoted(name)} reaches {pair.interval} "
-                f"the rate: {pair.judgement}. TF32 is on by default, in "
-                f"{quoted(FLOAT32)} too."
-            )
+def _layer_facts(layers: Iterable[Layer]) -> Iterator[Fact]:
+    """The share of all multiplications that can gain, and why the others cannot."""
+    total = sum(layer.products for layer in layers)
+    able = sum(layer.products for layer in layers if not layer.hindrance)
+    if total:
+        share = units.percent(able / total)
+        yield Fact("Multiplications that 16 bits may speed up, by shapes", share)
+    hindered = (layer for layer in layers if layer.hindrance)
+    yield from (Fact(f"Layer {layer.name}", layer.hindrance) for layer in hindered)
 
 
-def _scale(measured: Measurement) -> Iterator[str]:
-    course = scale(measured.trials)
-    if course is None:
-        return
-    dots = ["…"] if len(course.skipped) > 4 else []
-    steps = ", ".join([*map(str, course.skipped[:4]), *dots])
-    at = f" (at step {steps})" if course.skipped else ""
-    yield (
-        f"The loss scale of float16, with {quoted(course.model)} and doubled every "
-        f"{GROWTH} good steps instead of every 2,000, went from "
-        f"{course.scales[0]:,.0f} up to {max(course.scales):,.0f}: "
-        f"{len(course.skipped)} of {len(course.scales) - 1} steps were skipped{at}, "
-        "and each halved it."
+def _loss_fact(pair: Pairs) -> Fact:
+    label = f"Loss of {pair.precision}, added to that of {FLOAT32}"
+    if pair.lost:
+        return Fact(label, "became NaN")
+    difference, half = pair.difference, pair.half_width
+    ends = f"{difference - half:+.4f} to {difference + half:+.4f}"
+    return Fact(
+        label,
+        f"{difference:+.4f} by step {pair.steps[-1]}: {pair.alike}",
+        ends if math.isfinite(half) else "",
     )
-
-
-def _memory(measured: Measurement) -> Iterator[str]:
-    peaks = memory(measured.trials)
-    usual = peaks.pop(FLOAT32, None)
-    for name, peak in peaks.items():
-        if usual is None or name not in _PLAIN:
-            continue
-        apart = peak.low > usual.high or peak.high < usual.low
-        overlap = "" if apart else ", and the trials of the two overlap"
-        yield (
-            f"Memory at the peak, above the start: {units.size(peak.value)} in "
-            f"{quoted(name)}, {units.times(peak.value / usual.value)} times the "
-            f"{units.size(usual.value)} of {FLOAT32}{overlap}."
-        )

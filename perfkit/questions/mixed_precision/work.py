@@ -14,7 +14,7 @@ from perfkit.questions.mixed_precision.verdict import (
     GROWTH,
     LAYERS,
     SCALE,
-    layers,
+    look_at_layers,
 )
 from perfkit.questions.shared import batches, precision
 from perfkit.questions.shared.batches import code_of_fit, fitted
@@ -39,10 +39,9 @@ _NOT_HERE = "not here"
 # A training that learns: examples in a batch, steps, and how many make up one loss.
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
 SCALED_STEPS = 72
-# A step that is only tried: with so few examples first, and with all of them where
-# that gives reason to doubt and is not far too long itself.
-_FEW, _MOMENT_S, _TOO_LONG_S = 8, 0.2, 5.0
-_CALLS = 4
+# A step that is only tried: its examples at first, seconds that leave no doubt, seconds
+# that nobody waits for, and calls.
+_FEW, _MOMENT_S, _TOO_LONG_S, _CALLS = 8, 0.2, 5.0, 4
 
 
 def foreseen(
@@ -54,15 +53,12 @@ def foreseen(
     """
     notes = notes_of(model, precisions)
     yield from (Note(name, value) for name, value in notes.items())
+    yield Note("progress", "Trying one step of each precision that may be slow")
     expects = {name: note["expect"] for name, note in notes[EXPECTED].items()}
-    words = ", ".join(f"{name} {expect}" for name, expect in expects.items())
-    yield Note("progress", f"Trying one step of what may be slow. Expected: {words}")
-    doubtful = [n for n in (BFLOAT16, FLOAT16) if expects.get(n) == "slower"]
-    step_s = {
-        p.name: _seconds_of_step(model, p, batch)
-        for p in precisions
-        if p.name in (FLOAT32, *doubtful) and not notes["gpu"]
-    }
+    slower = [n for n in (BFLOAT16, FLOAT16) if expects.get(n) == "slower"]
+    doubtful = [p for p in precisions if p.name in (FLOAT32, *slower)]
+    trying = [] if notes["gpu"] else doubtful
+    step_s = {p.name: _seconds_of_step(model, p, batch) for p in trying}
     yield Note("step", step_s)
     yield Note(REFUSED, notes[_NOT_HERE] | too_slow(step_s))
 
@@ -73,11 +69,12 @@ def notes_of(model: str, precisions: Sequence[Precision]) -> dict[str, Any]:
     missing = {p.name: fault for p in precisions if (fault := unavailable(p, hardware))}
     able = [p for p in precisions if p.name not in missing]
     PRECISIONS[BFLOAT16].choose()
+    network = MODELS[model].build()
     return {
         "gpu": hardware.gpu,
         _NOT_HERE: missing,
         EXPECTED: expectations(able, hardware),
-        LAYERS: [asdict(layer) for layer in layers(MODELS[model].build())],
+        LAYERS: [asdict(layer) for layer in look_at_layers(network)],
     }
 
 
@@ -127,56 +124,62 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
     network, optimizer = _built(name, PRECISIONS[precision], seed)
     # Another precision draws other weights from the same seed.
     network.set_weights(weights)
-    step = compiled(step_of(network, optimizer), autograph=False)
     losses: list[float] = []
+    means: list[float | None] = []
     yield READY
-    for examples, labels in _to_learn(name, seed, STEPS):
-        losses.append(float(step(examples, labels)))
+    for loss in _learn(name, seed, network, optimizer, STEPS):
+        losses.append(loss)
         yield LEARNT_BATCH
         if len(losses) % BETWEEN == 0:
-            groups = (losses[n : n + BETWEEN] for n in range(0, len(losses), BETWEEN))
-            means = (sum(group) / BETWEEN for group in groups)
-            # What is no number is told as None.
-            values = [mean if math.isfinite(mean) else None for mean in means]
+            mean = sum(losses[-BETWEEN:]) / BETWEEN
+            # JSON has no NaN.
+            means.append(mean if math.isfinite(mean) else None)
             curve = {"precision": precision, "seed": seed, "every": BETWEEN}
-            yield Note(CURVE, curve | {"losses": values})
+            yield Note(CURVE, curve | {"losses": list(means)})
 
 
 def scaling(name: str, seed: int) -> Iterator[Yielded]:
     """Train in float16 and follow the loss scale, which grows soon here."""
     network, _ = _built(name, PRECISIONS[FLOAT16], seed)
-    optimizer = keras.optimizers.LossScaleOptimizer(
-        keras.optimizers.Adam(), dynamic_growth_steps=GROWTH
-    )
+    adam = keras.optimizers.Adam()
+    optimizer = keras.optimizers.LossScaleOptimizer(adam, dynamic_growth_steps=GROWTH)
     optimizer.build(network.trainable_variables)
-    step = compiled(step_of(network, optimizer), autograph=False)
     scales = [float(optimizer.dynamic_scale)]
     yield READY
-    for examples, labels in _to_learn(name, seed, SCALED_STEPS):
-        step(examples, labels)
+    for _ in _learn(name, seed, network, optimizer, SCALED_STEPS):
         scales.append(float(optimizer.dynamic_scale))
         yield LEARNT_BATCH
         if len(scales) % GROWTH == 1:
             yield Note(SCALE, {"model": name, "scales": list(scales)})
 
 
+def _learn(
+    name: str,
+    seed: int,
+    network: "keras.Model",
+    optimizer: "keras.Optimizer",
+    steps: int,
+) -> Iterator[float]:
+    """Train on batches of examples that are seen once each; yields each loss."""
+    step = compiled(step_of(network, optimizer), autograph=False)
+    examples, labels = learnable(MODELS[name], steps * LEARNT_BATCH, seed)
+    for start in range(0, len(labels), LEARNT_BATCH):
+        part = slice(start, start + LEARNT_BATCH)
+        yield float(step(tf.constant(examples[part]), tf.constant(labels[part])))
+
+
 def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
     """Time a step of a few examples, and one of all where that gives reason to doubt.
 
-    Where a few of them take long already, the time is worked out from those and from
-    twice as many.
+    Where that would take too long, the time is worked out from two small steps.
     """
-    sample = min(batch, _FEW)
+    sample, double = min(batch, _FEW), min(batch, 2 * _FEW)
     once = _time_step(name, precision, sample)
-    at_most = once * batch / sample
-    if at_most <= _MOMENT_S or (once > _TOO_LONG_S and 2 * sample >= batch):
+    if (at_most := once * batch / sample) <= _MOMENT_S:
         return at_most
-    if 2 * sample < batch:
-        per_example = max(0.0, _time_step(name, precision, 2 * sample) - once) / sample
-        about = once + per_example * (batch - sample)
-        if about > _TOO_LONG_S:
-            return about
-    return _time_step(name, precision, batch)
+    added = max(0.0, _time_step(name, precision, double) - once)
+    about = once + added / max(1, double - sample) * (batch - sample)
+    return about if about > _TOO_LONG_S else _time_step(name, precision, batch)
 
 
 def _time_step(name: str, precision: Precision, batch: int) -> float:
@@ -200,13 +203,3 @@ def _built(
     network, optimizer = MODELS[name].build(), precision.optimizer()
     optimizer.build(network.trainable_variables)
     return network, optimizer
-
-
-def _to_learn(
-    name: str, seed: int, steps: int
-) -> "Iterator[tuple[tf.Tensor, tf.Tensor]]":
-    """Batches of examples that are seen once each."""
-    examples, labels = learnable(MODELS[name], steps * LEARNT_BATCH, seed)
-    for start in range(0, len(labels), LEARNT_BATCH):
-        part = slice(start, start + LEARNT_BATCH)
-        yield tf.constant(examples[part]), tf.constant(labels[part])

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 Told = Tick | Pause | Note
-# So many causes are told; the next ones say the same.
-_TOLD = 4
-NOTE = "traces"
+NOTE, _MOST_CAUSES = "traces", 4
 ANEW = "nothing changed but the function itself, which was made anew"
 
 
@@ -36,8 +34,8 @@ class Traces:
     """Counts the traces of one function.
 
     Attributes:
-        steps: How often the function was called; whoever calls it counts.
-        inputs: The arguments of each trace, in words, by the argument's name.
+        steps: How often the function was called; the caller counts.
+        inputs: The arguments of each trace as text, by the argument's name.
     """
 
     steps: int = 0
@@ -57,7 +55,7 @@ class Traces:
         return {
             "steps": self.steps,
             "traces": len(self.inputs),
-            "because": list(dict.fromkeys(causes))[:_TOLD],
+            "because": list(dict.fromkeys(causes))[:_MOST_CAUSES],
         }
 
 
@@ -88,10 +86,13 @@ def _cause(before: dict[str, str], after: dict[str, str]) -> str:
     return "; ".join(f"{name}: {before[name]}, then {after[name]}" for name in changed)
 
 
-def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """Train in a loop in which Python runs every operation."""
-    # As all others do: what makes an optimizer is in nobody's first call.
-    step = step_of(network)
+def eager(
+    job: Job, network: keras.Model, make_step: Callable[..., Any] | None = None
+) -> Iterator[Yielded]:
+    """Train in a loop in which Python runs every operation, or a step of one's own."""
+    make_step = make_step or gradient_step
+    # As all others do: making an optimizer is in nobody's first call.
+    step = make_step(network, optimizer_for(network), loss_function())
     yield READY
     yield from every(loop(job.batches(), step), sync=wait)
 
@@ -103,13 +104,11 @@ def loop(batches: Any, step: Any) -> Iterator[int]:
         yield len(labels)
 
 
-def traced(
-    job: Job, network: keras.Model, *, feed: Feed = "even", **options: Any
-) -> Iterator[Yielded]:
+def traced(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with a step that is a ``tf.function``, with ``options`` as of that."""
     traces = Traces()
     step = compiled(with_traces(step_of(network), traces), **options)
-    yield from looped(job, step, traces, feed)
+    yield from looped(job, step, traces)
 
 
 def compiled(step: Any, **options: Any) -> Any:
@@ -119,16 +118,12 @@ def compiled(step: Any, **options: Any) -> Any:
 
 
 def looped(
-    job: Job,
-    step: Callable[..., Any],
-    traces: Traces,
-    feed: Feed = "even",
-    loop: Loop = loop,
+    job: Job, step: Callable[..., Any], traces: Traces, loop: Loop = loop
 ) -> Iterator[Yielded]:
     """Make one step after another, and tell of its traces."""
 
     def steps() -> Iterator[int]:
-        for examples in loop(job.batches(feed), step):
+        for examples in loop(job.batches(), step):
             traces.step()
             yield examples
 
@@ -247,25 +242,22 @@ def ticks(
         stepped: Told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
-    callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
-    yield from turnstile.run(lambda: fit(callback))
+    tick = _OpenTick(turnstile, examples, sync, stepped)
+    yield from turnstile.run(lambda: fit(tick.callback(whole_epochs)))
 
 
+@dataclass
 class _OpenTick:
-    """The steps since the last tick."""
+    """The steps since the last tick; ``reached`` is the number of the last one."""
 
-    def __init__(
-        self,
-        turnstile: Turnstile,
-        examples: int,
-        sync: Callable[[], object],
-        stepped: Callable[[int], object],
-    ) -> None:
-        self._turnstile, self._examples = turnstile, examples
-        self._sync, self._stepped = sync, stepped
-        self._steps, self._began, self._first = 0, time.perf_counter(), True
-        # Of this epoch.
-        self.reached = 0
+    turnstile: Turnstile
+    examples: int
+    sync: Callable[[], object]
+    stepped: Callable[[int], object]
+    steps: int = 0
+    reached: int = 0
+    began: float = field(default_factory=time.perf_counter)
+    is_first: bool = True
 
     def reach(self, step: int) -> None:
         """Add the steps since the last call: an execution may hold several."""
@@ -274,33 +266,31 @@ class _OpenTick:
 
     def add(self, steps: int) -> None:
         """Count steps; end the tick if it is the first call or long enough."""
-        self._steps += steps
-        self._stepped(steps)
-        if self._first or time.perf_counter() - self._began >= TICK_S:
+        self.steps += steps
+        self.stepped(steps)
+        if self.is_first or time.perf_counter() - self.began >= TICK_S:
             self.end()
 
     def end(self) -> None:
         """Wait for the device and hand over what was done, if anything was."""
-        if self._steps:
-            self._sync()
-            self._turnstile.tell(Tick(self._steps * self._examples))
-            self._first, self._steps, self._began = False, 0, time.perf_counter()
+        if self.steps:
+            self.sync()
+            self.turnstile.tell(Tick(self.steps * self.examples))
+            self.is_first, self.steps, self.began = False, 0, time.perf_counter()
+
+    def callback(self, whole_epochs: int) -> Any:
+        """The callback that counts: every step, or so many at the end of an epoch."""
+        calls: dict[str, Any] = {
+            "on_epoch_begin": lambda epoch, logs: setattr(self, "reached", 0),
+            "on_train_batch_end": lambda batch, logs: self.reach(batch + 1),
+        }
+        if whole_epochs:
+            calls = {"on_epoch_end": lambda epoch, logs: self.add(whole_epochs)}
+        calls["on_train_end"] = lambda logs: self.end()
+        return keras.callbacks.LambdaCallback(**calls)
 
 
-def _counting(tick: _OpenTick, epoch_steps: int) -> Any:
-    calls: dict[str, Any] = {
-        "on_epoch_begin": lambda epoch, logs: setattr(tick, "reached", 0),
-        "on_train_batch_end": lambda batch, logs: tick.reach(batch + 1),
-    }
-    if epoch_steps:
-        calls = {"on_epoch_end": lambda epoch, logs: tick.add(epoch_steps)}
-    ends = {"on_train_end": lambda logs: tick.end()}
-    return keras.callbacks.LambdaCallback(**calls, **ends)
-
-
-# What the batches of a training look like.
 Feed = Literal["even", "ragged", "changing"]
-
 # Batches in memory; a training goes through them again and again.
 BATCHES = 8
 LEARNING_RATE = 0.01
@@ -316,6 +306,9 @@ class Job:
         epoch: Steps after which ``fit`` ends an epoch, where it makes epochs.
         seed: Of the weights and the examples.
         steps: How many to make; None for no end.
+        feed: ``"even"`` batches have ``batch`` examples. Of ``"ragged"`` ones every
+            eighth has half of them, as the last of an epoch has. Of ``"changing"`` ones
+            no two in a row have the same number, and their mean is ``batch``.
     """
 
     model: str
@@ -323,6 +316,7 @@ class Job:
     epoch: int = 50
     seed: int = 0
     steps: int | None = None
+    feed: Feed = "even"
 
     def first(self, steps: int) -> Job:
         """The same training, ended after so many steps."""
@@ -333,15 +327,9 @@ class Job:
         keras.utils.set_random_seed(self.seed)
         return MODELS[self.model].build()
 
-    def batches(self, feed: Feed = "even") -> tf.data.Dataset:
-        """All batches, in order: ``steps`` of them, or without an end.
-
-        Args:
-            feed: ``"even"``: each has ``batch`` examples. ``"ragged"``: every eighth
-                has half of them, as the last of an epoch has. ``"changing"``: no two
-                in a row have the same number, and their mean is ``batch``.
-        """
-        dataset = _FEEDS[feed](self).repeat()
+    def batches(self) -> tf.data.Dataset:
+        """All batches, in order: ``steps`` of them, or without an end."""
+        dataset = _FEEDS[self.feed](self).repeat()
         return dataset if self.steps is None else dataset.take(self.steps)
 
     def examples(self, count: int) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from perfkit.questions.shared.later import keras, layers, tf
 
 Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
+_PICTURE = (32, 32, 3)
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,11 @@ class Model:
 
     Attributes:
         name: As parameters have it, such as ``"small-cnn"``.
-        description: It in a line.
+        description: Its layers, or its examples, in a few words.
         shape: Of one example.
-        classes: That it tells apart.
-        build: Makes the network, untrained; its last layer gives logits in float32
-            whatever precision the others work in.
+        classes: How many it tells apart.
+        build: Makes the network, untrained; its last layer gives logits in float32,
+            whatever precision the others compute in.
     """
 
     name: str
@@ -50,10 +51,6 @@ def products(layer: Any) -> int:
     return math.prod(map(int, (*kernel.shape, *places)))
 
 
-def _layered(shape: tuple[int, ...], *layers: Any) -> "keras.Model":
-    return keras.Sequential([keras.Input(shape), *layers])
-
-
 def _logits(classes: int) -> Any:
     # Half precision has too few digits for a loss.
     return keras.layers.Dense(classes, dtype="float32")
@@ -61,45 +58,45 @@ def _logits(classes: int) -> Any:
 
 def _dense(inputs: int, units: list[int], classes: int = 10) -> "keras.Model":
     hidden = [layers.Dense(width, activation="relu") for width in units]
-    return _layered((inputs,), *hidden, _logits(classes))
+    return keras.Sequential([keras.Input((inputs,)), *hidden, _logits(classes)])
 
 
 def _small_cnn() -> "keras.Model":
-    return _layered(
-        (32, 32, 3),
-        layers.Conv2D(32, 3, padding="same", activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(64, 3, padding="same", activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Flatten(),
-        layers.Dense(128, activation="relu"),
-        _logits(10),
+    return keras.Sequential(
+        [
+            keras.Input(_PICTURE),
+            layers.Conv2D(32, 3, padding="same", activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, padding="same", activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(128, activation="relu"),
+            _logits(10),
+        ]
     )
 
 
 def _small_resnet() -> "keras.Model":
-    seen = keras.Input((32, 32, 3))
-    flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(seen)
+    pictures = keras.Input(_PICTURE)
+    flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(pictures)
     for filters, strides in ((16, 1), (32, 2), (64, 2)):
         flow = _block(flow, filters, strides)
     flow = layers.GlobalAveragePooling2D()(_normal(flow))
-    return keras.Model(seen, _logits(10)(flow))
+    return keras.Model(pictures, _logits(10)(flow))
 
 
 def _block(flow: Any, filters: int, strides: int) -> Any:
     shortcut = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
-    new = layers.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False)(
-        _normal(flow)
-    )
-    new = layers.Conv2D(filters, 3, padding="same", use_bias=False)(_normal(new))
-    return layers.Add()([shortcut, new])
+    for step in (strides, 1):
+        conv = layers.Conv2D(filters, 3, step, padding="same", use_bias=False)
+        flow = conv(_normal(flow))
+    return layers.Add()([shortcut, flow])
 
 
 def _normal(flow: Any) -> Any:
     return layers.Activation("relu")(layers.BatchNormalization()(flow))
 
 
-_PICTURE = (32, 32, 3)
 _TINY = functools.partial(_dense, 100, [10], classes=2)
 _DENSE = functools.partial(_dense, 784, [128])
 _WIDE = functools.partial(_dense, 1024, 3 * [1024])

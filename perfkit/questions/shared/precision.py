@@ -15,34 +15,44 @@ from perfkit.questions.shared.later import keras, tf
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
-# What tells oneDNN, before its first operation, how much of a processor it may use.
+# The policies whose layers compute in another dtype than they keep their weights in.
+_MIXED = {BFLOAT16: "bfloat16", FLOAT16: "float16"}
+# Tells oneDNN, before its first operation, how much of a processor it may use.
 INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
-Kind = Literal["precision", "imitation"]
 
 
 @dataclass(frozen=True)
 class Precision:
-    """What one variant computes in.
+    """The number format of one variant.
 
     Attributes:
         name: In charts, files and on the command line.
         changes: The one thing it changes, in a sentence.
         policy: Keras's name for the dtypes of the layers.
         against: The precision that it changes one thing of.
-        kind: ``"imitation"`` where a part of the processor is left unused.
         tensor_float_32: Whether a GPU may round the factors of a float32 product.
-        allowed: What oneDNN may use at most; "" for all.
-        leaves_out: The instruction set that is then left unused.
+        allowed: The most that oneDNN may use; "" for all.
+        leaves_out: The instruction set that an imitation of a lesser processor leaves
+            unused; "" for a precision.
     """
 
     name: str
     changes: str
     policy: str = FLOAT32
     against: str = FLOAT32
-    kind: Kind = "precision"
     tensor_float_32: bool = True
     allowed: str = ""
     leaves_out: str = ""
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether layers compute in 16 bits and keep their weights in float32."""
+        return self.policy in _MIXED
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that layers compute in, such as ``"bfloat16"``."""
+        return _MIXED.get(self.policy, self.policy)
 
     def choose(self) -> None:
         """Let all that this process builds from now on compute in this precision.
@@ -56,11 +66,11 @@ class Precision:
 
     @property
     def line(self) -> str:
-        """What to write to have it."""
+        """The line that chooses it."""
         if not self.tensor_float_32:
             return code_of(use_tf32, enabled=False)
-        values = {"policy": self.policy, "instructions": self.allowed}
         before = [allow] if self.allowed else []
+        values = {"policy": self.policy, "instructions": self.allowed}
         return code_of(*before, use_policy, **values)
 
     def optimizer(self) -> "keras.Optimizer":
@@ -92,16 +102,11 @@ def scaled(optimizer: Any) -> Any:
 
 def _imitations(end: str, allowed: str, leaves_out: str) -> Iterator[Precision]:
     """float32 and bfloat16 as on a lesser processor."""
-    for policy in (FLOAT32, BFLOAT16):
+    changes = f"The same, with {leaves_out} left unused, as on a processor without it."
+    for policy, against in ((FLOAT32, FLOAT32), (BFLOAT16, f"{FLOAT32} {end}")):
+        name = f"{policy} {end}"
         yield Precision(
-            f"{policy} {end}",
-            f"The same, with {leaves_out} left unused, as on a processor that has "
-            "none.",
-            policy=policy,
-            against=FLOAT32 if policy == FLOAT32 else f"{FLOAT32} {end}",
-            kind="imitation",
-            allowed=allowed,
-            leaves_out=leaves_out,
+            name, changes, policy, against, allowed=allowed, leaves_out=leaves_out
         )
 
 
@@ -122,31 +127,29 @@ PRECISIONS = {
             BFLOAT16,
             "Layers compute in bfloat16 and keep their weights in float32; the last "
             "one computes in float32.",
-            policy=BFLOAT16,
+            BFLOAT16,
         ),
         Precision(
             FLOAT16,
             "Layers compute in float16 and keep their weights in float32; the loss is "
             "scaled, and the last layer computes in float32.",
-            policy=FLOAT16,
+            FLOAT16,
         ),
         Precision(
             FLOAT64,
-            "All layers but the last compute in float64, as one mistaken setting has "
-            "it.",
-            policy=FLOAT64,
+            "All layers but the last compute in float64, which one mistaken setting "
+            "brings.",
+            FLOAT64,
         ),
         *_imitations("without AMX", "AVX512_CORE_BF16", "amx_bf16"),
         *_imitations("on plain AVX-512", "AVX512_CORE", "avx512_bf16"),
     )
 }
 # What is asked together, by the question that it answers.
+_IMITATIONS = [p.name for p in PRECISIONS.values() if p.leaves_out]
 GROUPS = {
     "precisions": (FLOAT32, NO_TF32, BFLOAT16, FLOAT16, FLOAT64),
-    "lesser machine": (
-        *(FLOAT32, BFLOAT16),
-        *(p.name for p in PRECISIONS.values() if p.kind == "imitation"),
-    ),
+    "lesser machine": (FLOAT32, BFLOAT16, *_IMITATIONS),
 }
 
 
@@ -165,6 +168,12 @@ class Hardware:
     gpu: str = ""
     capability: tuple[int, ...] | None = None
     allowed: str = ""
+
+    @property
+    def gpu_name(self) -> str:
+        """The GPU with its compute capability, as in a sentence."""
+        capability = ".".join(map(str, self.capability or ()))
+        return f"the {self.gpu} (compute capability {capability or 'unknown'})"
 
 
 @functools.cache
@@ -203,11 +212,10 @@ def hardware_of(
 
 
 Expect = Literal["faster", "slower", "no difference", "open"]
-# Compute capabilities from which on a GPU has ...
-_TENSOR_CORES = (7, 0)
-# Cards of 7.5 that were made without them.
+# Compute capabilities from which on a GPU has Tensor Cores, and those for the others.
+_TENSOR_CORES, _TF32_AND_BFLOAT16 = (7, 0), (8, 0)
+# Cards of compute capability 7.5 that were made without Tensor Cores.
 _WITHOUT = "GTX 16"
-_TF32_AND_BFLOAT16 = (8, 0)
 
 
 @dataclass(frozen=True)
@@ -225,84 +233,69 @@ class Expectation:
 
 def unavailable(precision: Precision, hardware: Hardware) -> str:
     """Say why a precision cannot be had; "" where it can."""
-    if precision.name == NO_TF32 and not hardware.gpu:
-        cards = "NVIDIA GPUs from compute capability 8.0 on"
-        return f"needs a GPU: TF32 is a format of {cards}"
     if precision.name == NO_TF32:
+        if not hardware.gpu:
+            return "needs an NVIDIA GPU with TF32, so compute capability 8.0 or higher"
         if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
             return ""
-        lack = "has no TF32, which begins with compute capability 8.0"
-        return f"is float32 as it is: {_gpu_name(hardware)} {lack}"
-    if precision.kind != "imitation":
+        return f"is float32 as it is: {hardware.gpu_name} is older than TF32 (8.0)"
+    if not precision.leaves_out:
         return ""
     if hardware.gpu:
         return "limits the processor, and here the GPU computes"
     if precision.leaves_out not in (hardware.instructions or ()):
-        reason = "which this processor is not known to have"
-        return f"leaves out {precision.leaves_out}, {reason}"
+        return f"leaves out {precision.leaves_out}, which this processor may not have"
     if hardware.allowed:
-        return f"needs {INSTRUCTIONS} for itself, and it is set already"
+        return f"has to set {INSTRUCTIONS}, which is set already"
     return ""
 
 
 def expected(precision: Precision, hardware: Hardware) -> Expectation:
     """Say what to expect of a precision that can be had."""
-    if precision.name == FLOAT64:
-        reason = "a number takes twice the room, and the fast kernels are made for"
-        return Expectation("slower", f"{reason} fewer bits")
-    if precision.name == NO_TF32:
-        return Expectation("slower", "the Tensor Cores are left out of float32")
-    if hardware.gpu:
-        return _on_gpu(precision, hardware)
-    return _on_cpu(precision, hardware)
+    return Expectation(*(_on_gpu if hardware.gpu else _on_cpu)(precision, hardware))
 
 
-def _on_gpu(precision: Precision, hardware: Hardware) -> Expectation:
-    capability, gpu = hardware.capability, _gpu_name(hardware)
+def _on_gpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
+    capability, gpu = hardware.capability, hardware.gpu_name
+    if not precision.is_mixed:
+        return _with_more_bits(precision)
     if capability is None:
-        reason = "the compute capability of the GPU that computes is not known"
-        return Expectation("open", reason)
+        return "open", "the GPU's compute capability is not known"
     if capability < _TENSOR_CORES or _WITHOUT in hardware.gpu:
-        without = f"{gpu} has no Tensor Cores"
-        if precision.policy != FLOAT16:
-            return Expectation("slower", f"{without}, nor units for bfloat16")
-        spared = "memory is saved, and whether time is depends on the card"
-        return Expectation("open", f"{without}: {spared}")
+        if precision.policy == FLOAT16:
+            return "open", f"{gpu} has no Tensor Cores, but fewer bytes may save time"
+        return "slower", f"{gpu} has no Tensor Cores, nor units for bfloat16"
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
-        cores = "has Tensor Cores for float16 but none for bfloat16"
-        return Expectation("slower", f"{gpu} {cores}")
-    bits = precision.policy.removeprefix("mixed_")
-    small = "a network whose steps are too small to fill it gains nothing"
-    return Expectation("faster", f"{gpu} has Tensor Cores for {bits}; {small}")
+        return "slower", f"{gpu} has Tensor Cores for float16 alone"
+    small = "only steps too small to fill it gain nothing"
+    return "faster", f"{gpu} has Tensor Cores for {precision.dtype}; {small}"
 
 
-def _gpu_name(hardware: Hardware) -> str:
-    capability = ".".join(map(str, hardware.capability or ()))
-    return f"the {hardware.gpu} (compute capability {capability or 'unknown'})"
-
-
-def _on_cpu(precision: Precision, hardware: Hardware) -> Expectation:
+def _on_cpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
     if precision.policy == FLOAT16:
-        reason = "TensorFlow has no fast kernels to train in float16 on a processor"
-        return Expectation("slower", reason)
-    if precision.policy != BFLOAT16:
-        reason = f"{precision.leaves_out} has no part in float32"
-        return Expectation("no difference", reason)
+        return "slower", "TensorFlow trains in float16 without fast kernels on a CPU"
+    if not precision.is_mixed:
+        return _with_more_bits(precision)
     if hardware.instructions is None:
-        return Expectation("open", "the processor's instruction sets are not known")
+        return "open", "the processor's instruction sets are not known"
     if hardware.allowed:
-        reason = f"{INSTRUCTIONS} is set, and leaves a part of the processor unused"
-        return Expectation("open", reason)
+        return "open", f"{INSTRUCTIONS} is set, so the processor may do less"
     # Every imitation leaves out AMX.
     amx = {"amx_bf16"} if precision.leaves_out else set()
     instructions = set(hardware.instructions) - {precision.leaves_out} - amx
     if "amx_bf16" in instructions:
-        reason = "the processor has amx_bf16, which multiplies whole tiles"
-        return Expectation("faster", reason)
+        return "faster", "the processor has amx_bf16, which multiplies whole tiles"
     for name in ("avx512_bf16", "bf16"):
         if name in instructions:
-            costs = "products may be faster, and converting to and fro costs"
-            reason = f"the processor has {name} but no amx_bf16: {costs}"
-            return Expectation("open", reason)
-    reason = "the processor has no instructions for bfloat16, so each number is"
-    return Expectation("slower", f"{reason} converted before it is used")
+            cost = "its products may be faster, but converting takes time"
+            return "open", f"the processor has {name} but no amx_bf16: {cost}"
+    cost = "so it converts each number before it computes"
+    return "slower", f"the processor has no instructions for bfloat16, {cost}"
+
+
+def _with_more_bits(precision: Precision) -> tuple[Expect, str]:
+    if precision.leaves_out:
+        return "no difference", f"float32 does not use {precision.leaves_out}"
+    if precision.name == NO_TF32:
+        return "slower", "float32 then runs without the Tensor Cores"
+    return "slower", "each number takes twice the memory and more time to multiply"

@@ -22,7 +22,7 @@ def typed(method, job):
     network = job.network()
     before = variants._weights(network)
     scope = {"tf": tf, "keras": keras, "model": network, "steps": job.steps}
-    scope |= {"batches": job.batches(method.feed), "loss_of": loops.loss_function()}
+    scope |= {"batches": job.batches(), "loss_of": loops.loss_function()}
     scope |= {"loss": scope["loss_of"], "epochs": 1, "folder": "."}
     scope["optimizer"] = loops.optimizer_for(network)
     scope["held_back"] = job.first(1).batches()
@@ -32,10 +32,7 @@ def typed(method, job):
     return variants._weights(network) - before
 
 
-@functools.cache
-def wanted(feed):
-    """How far the weights should move."""
-    return variants.expected(SHORT, feed)
+wanted = functools.cache(variants.expected)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +40,11 @@ def wanted(feed):
 )
 def test_a_way_and_its_shown_lines_learn_what_a_plain_loop_learns(name, capsys):
     method = VARIANTS[name]
-    far = wanted(method.feed)
-    assert variants._difference(method, SHORT, far) == ""
+    job = dataclasses.replace(SHORT, feed=method.feed)
+    far = wanted(job)
+    assert variants._difference(method, job, far) == ""
     if name != "histograms":
-        apart = typed(method, SHORT) - far
+        apart = typed(method, job) - far
         assert np.linalg.norm(apart) < 0.01 * np.linalg.norm(far)
     # What costs time has lines to write instead.
     assert bool(method.fix()) == bool(method.do and method.kind != "mode")

@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 
 import perfkit
+from perfkit.engine.measurement import Measurement
 from perfkit.engine.tick import REFUSED
 from perfkit.errors import BadParameterError
+from perfkit.findings.reading import note_as
+from perfkit.questions import result_of
 from perfkit.questions.mixed_precision import MixedPrecision, foresee, work
-from perfkit.questions.mixed_precision import verdict as meaning
-from perfkit.questions.mixed_precision.verdict import CURVE, SCALE, Layer, pairs
+from perfkit.questions.mixed_precision.verdict import (
+    CURVE,
+    SCALE,
+    Curve,
+    Scale,
+    beforehand,
+    look_at_layers,
+    read_result,
+)
 from perfkit.questions.mixed_precision.work import expectations, too_slow
 from perfkit.questions.runs import run
 from perfkit.questions.shared import precision as formats
@@ -44,7 +54,18 @@ def measured(steps, *, held=None, notes=None, here=CPU, **more):
     )
 
 
+def result(trials=(), **notes):
+    """The record of a run with these trials and notes, and no other."""
+    return read_result(Measurement(variants=(), trials=tuple(trials), notes=notes))
+
+
 verdict, because = sayings("mixed-precision")
+
+
+def facts(run):
+    return {fact.label: fact.value for fact in verdict(run).facts}
+
+
 FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 
@@ -63,7 +84,7 @@ def test_every_precision_is_held_against_the_float32_of_the_same_machine():
 def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkeypatch):
     monkeypatch.setattr(formats, "read_hardware", lambda: CPU)
     variants = MixedPrecision().make_variants()
-    assert variants[NO_TF32].unavailable.startswith("needs a GPU")
+    assert variants[NO_TF32].unavailable.startswith("needs an NVIDIA GPU")
     assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
     monkeypatch.setattr(formats, "read_hardware", lambda: GPU)
     assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
@@ -72,6 +93,10 @@ def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkey
 def test_a_bad_model_is_refused():
     with pytest.raises(BadParameterError, match="model is 'huge'"):
         foresee("huge")
+
+
+LAYER = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 8}
+FIRST = LAYER | {"inputs": 3, "outputs": 1001, "products": 100}
 
 
 @pytest.mark.parametrize(
@@ -83,20 +108,16 @@ def test_a_bad_model_is_refused():
 )
 def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, headline):
     asked = [PRECISIONS[name] for name in ("float32", "mixed_bfloat16", "float64")]
-    layers = [
-        {"computes": "bfloat16", "name": name, "inputs": i, "outputs": 8, "products": p}
-        for name, i, p in (("first", 3, 100), ("second", 8, 300))
-    ]
-    found = meaning.beforehand(
-        {"expected": expectations(asked, here), "layers": layers}
-    )
+    layers = [FIRST, LAYER | {"products": 300}]
+    found = beforehand({"expected": expectations(asked, here), "layers": layers})
     assert found.headline == headline
     assert '"float64" slower' in found.much
-    one, two, three = found.because
-    assert one.startswith('Of "mixed_bfloat16" expect: ')
-    assert two.startswith('Of "float64" expect: slower, because')
-    assert three.startswith("By shapes, 75 % of the multiplications")
-    assert three.endswith('"first" has 3 inputs, no multiple of 8.')
+    one, two = found.because
+    assert one.startswith('Expected of "mixed_bfloat16": ')
+    assert two.startswith('Expected of "float64": slower, because')
+    share, first = found.facts
+    assert (share.value, first.label) == ("75 %", "Layer a")
+    assert first.value == "has 3 inputs and 1,001 outputs, no multiple of 8"
 
 
 def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
@@ -125,27 +146,24 @@ def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
     assert verdict(measured(steps)).winner == "mixed_bfloat16"
 
 
-def test_expected_stands_against_seen_and_a_gpu_is_told_what_tf32_hides():
-    said = because(measured(FASTER))
-    assert 'Expected of "float64": slower, because a number takes twice' in said
-    assert "Seen: slower, as expected." in said
-    assert 'Expected of "mixed_bfloat16": open, because the processor has' in said
-    on_gpu = because(measured({"float32": 0.01, "mixed_float16": 0.02}, here=GPU))
-    assert "Seen: slower, not as expected." in on_gpu
+def test_expected_stands_beside_seen_and_a_gpu_is_told_what_tf32_hides():
+    said = facts(measured(FASTER))
+    assert said["float64: expected, then seen"] == "slower, slower"
+    assert said["mixed_bfloat16: expected, then seen"] == "open, faster"
+    reasons = because(measured(FASTER))
+    assert 'Expected of "float64": slower, because each number takes twice' in reasons
+    assert 'Expected of "mixed_bfloat16": open, because the processor has' in reasons
+    hidden = f"mixed_float16 against {NO_TF32}"
+    assert hidden not in said
     steps = {"float32": 0.010, NO_TF32: 0.020, "mixed_float16": 0.005}
-    said = because(measured(steps, here=GPU))
-    assert f'Against "{NO_TF32}", "mixed_float16" reaches 4.0' in said
-    assert 'the rate: faster. TF32 is on by default, in "float32" too.' in said
-    assert because(measured(FASTER)).count("TF32") == 0
+    on_gpu = {f.label: f for f in verdict(measured(steps, here=GPU)).facts}
+    assert on_gpu[hidden].value == "faster"
+    low, high = map(float, on_gpu[hidden].interval.split(" to "))
+    assert low <= 4 <= high
 
 
-def test_memory_is_what_was_measured():
-    held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
-    said = because(measured(FASTER, held=held))
-    assert '80 MB in "mixed_bfloat16", 0.80 times the 100 MB of float32.' in said
-    assert "1.00 times the 100 MB of float32, and the trials of the two overlap" in said
-
-
+DOUBLED = "doubled every 8 good steps"
+LOSS = "Loss of {}, added to that of float32"
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
 
@@ -171,20 +189,14 @@ def learning(precision, added, seeds=(1, 2, 3)):
     ],
 )
 def test_losses_are_held_pair_by_pair(added, seeds, alike):
-    (pair,) = pairs(learning("mixed_bfloat16", added, seeds))
+    (pair,) = result(learning("mixed_bfloat16", added, seeds)).pairs
     assert pair.alike == alike
 
 
-def test_the_difference_of_pairs_of_a_seed_has_the_interval_of_student():
-    (pair,) = pairs(learning("mixed_bfloat16", (0.01, 0.03, 0.05)))
-    assert pair.difference == pytest.approx(0.03)
-    # 4.3027 is the 97.5 % point of Student's t with two degrees of freedom.
-    assert pair.half_width == pytest.approx(4.3027 * 0.02 / math.sqrt(3), rel=1e-4)
-    assert pair.seeds_differ == pytest.approx(0.2)
-    assert pair.steps == (6, 12, 18)
+def test_only_trainings_with_the_same_seed_are_a_pair():
     alone = learnt("float32", [9.0, 9.0], 2), learnt("mixed_float16", [1.0, 1.0], 3)
     both = learnt("float32", [2.0, 1.0], 1), learnt("mixed_float16", [2.0, 1.0], 1)
-    (pair,) = pairs((*alone, *both))
+    (pair,) = result((*alone, *both)).pairs
     assert pair.seeds == (1,)
     assert np.all(pair.apart == 0)
 
@@ -198,7 +210,7 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
     assert found.warnings == ()
     found = verdict(measured(FASTER, extra=learning("mixed_bfloat16", OTHERS)))
     assert found.headline.startswith("Keep float32: bfloat16 is faster, but its losses")
-    assert found.much.startswith("With bfloat16 it runs 2.0 times as fast")
+    assert found.much.startswith("With bfloat16 this training then runs 2.0 times as")
     assert (found.edits, found.winner) == ((), "mixed_bfloat16")
     # The next one is advised where the fastest learns something else.
     timed = {"float32": 0.01, "mixed_float16": 0.005, "mixed_bfloat16": 0.006}
@@ -210,46 +222,51 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
 
 
 @pytest.mark.parametrize(
-    ("losses", "others", "said"),
-    [
-        ([2.0, 1.5, None], 0, "In 1 pair of trainings the loss of"),
-        # One that is lost at once is no row, whatever other seeds did.
-        ([None, None, None], 0, "The loss of"),
-        ([None, None, None], 1, "In 1 pair of trainings the loss of"),
-    ],
+    ("losses", "others"),
+    [([2.0, 1.5, None], 0), ([None, None, None], 0), ([None, None, None], 1)],
+    ids=["in the end", "at once", "at once and another seed is sound"],
 )
-def test_a_loss_that_is_no_number_is_told(losses, others, said):
+def test_a_loss_that_is_no_number_is_told(losses, others):
     trials = [learnt("float32", [2.0, 1.5, 1.0], seed=s) for s in range(2)]
     trials += [learnt("mixed_float16", losses, seed=0)]
     trials += [learnt("mixed_float16", [2.0, 1.5, 1.0], seed=1)] * others
-    (pair,) = pairs(trials)
-    assert pair.alike == "lost"
-    found = verdict(measured({"float32": 0.01, "mixed_float16": 0.005}, extra=trials))
-    assert "its loss became NaN" in found.headline
-    assert f'{said} "mixed_float16" became NaN.' in found.because
+    timed = measured({"float32": 0.01, "mixed_float16": 0.005}, extra=trials)
+    assert "its loss became NaN" in verdict(timed).headline
+    assert facts(timed)[LOSS.format("mixed_float16")] == "became NaN"
 
 
 @pytest.mark.parametrize(
     "note",
     [
-        *(None, 3, {}, []),
+        *(None, 3, {}, [], [None], [{}], [{"name": 1}]),
         {"precision": "float32", "seed": 1, "every": 0, "losses": [1]},
         {"precision": "float32", "seed": 1, "every": 1, "losses": [math.nan]},
         {"model": "dense", "scales": [1.0, math.inf], "resident": math.nan},
+        [FIRST | {"inputs": -1}],
     ],
 )
-def test_a_note_that_is_no_curve_is_none(note):
-    spoiled = tried("x", **{CURVE: note, SCALE: note, "memory": note})
-    assert meaning.curves([spoiled]) == ()
-    assert meaning.scale([spoiled]) is None
-    assert meaning.memory([spoiled]) == {}
+def test_a_note_that_no_run_makes_is_none(note):
+    assert note_as(Curve, note) is note_as(Scale, note) is None
+    found = result([tried("float32", memory=note)], layers=note)
+    assert (found.memory, found.layers) == ({}, ())
 
 
-def test_skipped_steps_are_those_that_halved_the_scale():
-    found = meaning.scale([scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])])
-    assert found.skipped == (3, 6)
-    said = because(measured(FASTER, extra=[scaled([8.0, 16.0, 8.0])]))
-    assert "went from 8 up to 16: 1 of 2 steps were skipped (at step 2)" in said
+def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
+    held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
+    trial = scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])
+    assert result([trial]).scale.skipped == (3, 6)
+    trials = (*learning("mixed_bfloat16", (0.01, 0.03, 0.05)), trial)
+    rows = verdict(measured(FASTER, held=held, extra=trials)).facts[2:]
+    assert {row.label: row.value for row in rows} == {
+        LOSS.format("mixed_bfloat16"): "+0.0300 by step 18: less apart than two seeds",
+        "Loss of float32, from seed to seed": "0.900 to 1.100",
+        f"Loss scale of float16, dense, {DOUBLED}": "up to 32; 2 of 6 steps skipped",
+        "Memory at the peak, float32": "100 MB",
+        "Memory at the peak, mixed_bfloat16": "80 MB",
+        "Memory at the peak, float64": "100 MB",
+    }
+    # 0.03 ± 4.3027 x 0.02 / √3, by the 97.5 % point of Student's t for three pairs.
+    assert rows[0].interval == "-0.0197 to +0.0797"
 
 
 def names_tried(measured, **parameters):
@@ -297,45 +314,26 @@ def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     assert {t.variant for t in found.timings} == {"float32", "mixed_bfloat16"}
     assert list(found.notes["expected"]) == ["mixed_bfloat16"]
     assert REFUSED not in found.notes or found.notes[REFUSED] == {}
-    assert [pair.precision for pair in pairs(found.trials)] == ["mixed_bfloat16"]
-    assert meaning.memory(found.trials)["float32"].value > 0
-    assert "Losses of " in " ".join(found.verdict.because)
-
-
-def layer(**more):
-    usual = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 16}
-    return Layer(**usual | {"products": 100} | more)
+    numbers = result_of(found)
+    assert [pair.precision for pair in numbers.pairs] == ["mixed_bfloat16"]
+    assert numbers.memory["float32"].value > 0
+    assert tuple(found.result["pairs"][0]["steps"]) == numbers.pairs[0].steps
 
 
 def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
     def look(tf):
         PRECISIONS["mixed_bfloat16"].choose()
-        return [vars(one) for one in meaning.layers(MODELS["small-cnn"].build())]
+        return [vars(one) for one in look_at_layers(MODELS["small-cnn"].build())]
 
-    small_cnn = meaning.layers_of({"layers": perfkit.fresh(look)})
+    notes = {"layers": perfkit.fresh(look)}
     # A place of the output takes a kernel's worth of multiplications.
     work = [32 * 32 * 9 * 3 * 32, 16 * 16 * 9 * 32 * 64, 4096 * 128, 128 * 10]
-    assert [(a.inputs, a.outputs, a.products, a.hindrance) for a in small_cnn] == [
+    layers = result(**notes).layers
+    assert [(a.inputs, a.outputs, a.products, a.hindrance) for a in layers] == [
         (3, 32, work[0], "has 3 inputs, no multiple of 8"),
         (32, 64, work[1], ""),
         (64 * 8 * 8, 128, work[2], ""),
         (128, 10, work[3], "computes in float32"),
     ]
-    assert meaning.share(small_cnn) == (work[1] + work[2]) / sum(work)
-
-
-def test_a_layer_gains_in_16_bits_and_whole_blocks():
-    sides = {"inputs": 3, "outputs": 1001}
-    assert layer().hindrance == ""
-    assert layer(computes="float64").hindrance == "computes in float64"
-    words = "has 3 inputs and 1,001 outputs, no multiple of 8"
-    assert layer(**sides).hindrance == words
-
-
-@pytest.mark.parametrize(
-    "note", [None, 3, [None], [{}], [{"name": 1}], [{**vars(layer()), "inputs": -1}]]
-)
-def test_a_note_that_is_no_list_of_layers_is_none(note):
-    assert meaning.layers_of({"layers": [vars(layer())]}) == (layer(),)
-    assert meaning.layers_of({"layers": note}) == ()
-    assert meaning.share(()) is None
+    share, *_ = beforehand(notes).facts
+    assert share.value == f"{100 * (work[1] + work[2]) / sum(work):.0f} %"

@@ -13,8 +13,8 @@ from perfkit.questions.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    PRECISIONS,
     Hardware,
-    Precision,
     expected,
     use_policy,
 )
@@ -251,8 +251,7 @@ def precisions(
         return
     machine = machine or precision.read_hardware()
     expectations = {
-        name: expected(Precision(name, "", policy=name), machine)
-        for name in (BFLOAT16, FLOAT16)
+        name: expected(PRECISIONS[name], machine) for name in (BFLOAT16, FLOAT16)
     }
     trying = [n for n in expectations if expectations[n].expect in _WORTH_TRYING]
     for policy in trying:
@@ -260,7 +259,7 @@ def precisions(
             name=policy,
             cause="precision",
             kind="opportunity",
-            changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
+            changes=f"The layers compute in {PRECISIONS[policy].dtype}, and their "
             "weights stay float32.",
             fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
             'give its last layer dtype="float32", and watch the loss.'
