@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.engine.tick import READY, Note, Pause, Yielded, every
 from perfkit.errors import PerfkitError
-from perfkit.machine.collect import drop_cached_file
 from perfkit.questions.shared import benchmark, cache
 from perfkit.questions.shared.benchmark import calls_of_a_tick
 from perfkit.questions.shared.code import code_of
@@ -74,8 +73,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
     batches = _ahead(_examples(reference), reference.batch)
     yield trained
     paths = benchmark.files("") if reference.feed == "disk" else ()
-    for path in paths:
-        drop_cached_file(path)
+    benchmark.forget(paths)
     yield READY
 
     def steps() -> Iterator[int | Pause]:
@@ -84,9 +82,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
             for examples, labels in batches:
                 step(examples, labels)
                 yield reference.batch
-            for path in paths:
-                drop_cached_file(path)
-            yield Pause(benchmark.FORGETTING)
+            yield benchmark.forget(paths)
 
     yield from every(steps(), sync=wait)
 
