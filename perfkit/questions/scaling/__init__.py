@@ -1,10 +1,8 @@
 """What do several devices bring to one training, and what keeps them from more?
 
-The suspect: n devices do not train n times as fast, because their gradients have to be
-summed in every step and their input has to come n times as fast.
-The test: train on one device without a strategy, on one with it, and on more of them,
-each time on a batch that is there already, on one from a pipeline, and without summing
-the gradients. Before that, several devices have to learn what one learns.
+The suspect: n devices sum their gradients in every step, and need n times the input.
+The test: train on one device without a strategy, on one with it and on more of them,
+on a batch that is there, on one from a pipeline, and without the sum of gradients.
 """
 
 import functools
@@ -14,18 +12,26 @@ from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Comparison
+from perfkit.engine.statistics import Comparison, Estimate, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Edit, Verdict
+from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.scaling import work
-from perfkit.questions.scaling.work import FED, GPU, OWN, STRATEGY, name_of
+from perfkit.questions.scaling.work import (
+    FED,
+    GPU,
+    LOGICAL,
+    OWN,
+    STRATEGY,
+    DeviceKind,
+    name_of,
+)
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import failures, rates_behind
+from perfkit.questions.shared.words import fact, failures, rates_behind
 
 _CHANGES = {
     "": "The number of devices; several are joined by MirroredStrategy.",
@@ -38,25 +44,30 @@ SHARED = (
 )
 # No machine is as fast or has as many, but a file may hold anything.
 _MAX_RATE, _MOST_DEVICES = 1e15, 1000
+_RENT = "Run this on a machine with several GPUs before you pay for them."
+_SLOW_INPUT = (
+    "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
+    "`perfkit run data-pipeline` says how."
+)
+_SUMMING = "Of it, summing the gradients"
 _UNKNOWN = "Whether {} are faster than one is not known yet."
 _LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
 
 
-def kind_of(measured: Measurement) -> work.DeviceKind:
-    """Which devices a run compares; logical ones where no variant has a GPU."""
-    names = {variant.name for variant in measured.variants}
-    return GPU if name_of(GPU, 1) in names else work.LOGICAL
+@dataclass(frozen=True, kw_only=True)
+class SpeedUps:
+    """What several devices bring.
 
+    Attributes:
+        kind: Which devices; logical ones where no variant has a GPU.
+        timings: By number of devices, one without a strategy first; empty where fewer
+            than two numbers were timed.
+        gains: Of several against that one, by their number.
+    """
 
-def speed_ups(measured: Measurement) -> dict[int, Comparison]:
-    """Compare several devices with one that has no strategy, by their number."""
-    kind, gains = kind_of(measured), dict[int, Comparison]()
-    names = {t.variant for t in measured.timings if t.rate < _MAX_RATE}
-    for count in range(2, _MOST_DEVICES):
-        name, single = name_of(kind, count), name_of(kind, 1)
-        if {name, single} <= names and (speed_up := measured.compare(name, single)):
-            gains[count] = speed_up
-    return gains
+    kind: DeviceKind
+    timings: dict[str, Timing]
+    gains: dict[str, Comparison]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +75,7 @@ class Scaling(Experiment):
     """What do several devices bring to one training, and what keeps them from more?"""
 
     on: Annotated[
-        str,
-        Choice(
-            ("here", "logical"),
-            help="here: the GPUs, or logical devices where there are not several",
-        ),
+        str, Choice(("here", "logical"), help="here: the GPUs, where there are several")
     ] = "here"
     devices: Annotated[
         int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
@@ -77,11 +84,7 @@ class Scaling(Experiment):
         int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
     ] = 32
     scaling: Annotated[
-        str,
-        Choice(
-            ("weak", "strong"),
-            help="weak: each device has a batch; strong: all share one",
-        ),
+        str, Choice(("weak", "strong"), help="strong: all devices share one batch")
     ] = "weak"
     model: Annotated[str, Choice(tuple(MODELS), help="What is trained")] = "wide-dense"
     image_side: Annotated[
@@ -135,49 +138,74 @@ class Scaling(Experiment):
                 refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> SpeedUps:
+        """Compare each number of devices with one that has no strategy."""
+        timings = {t.variant: t for t in measured.timings if t.rate < _MAX_RATE}
+        names = {variant.name for variant in measured.variants}
+        kind = GPU if name_of(GPU, 1) in names else LOGICAL
+        gains, single = dict[str, Comparison](), name_of(kind, 1)
+        for count in range(2, _MOST_DEVICES):
+            compared = measured.compare(name_of(kind, count), single)
+            if compared and {compared.variant, single} <= timings.keys():
+                gains[str(count)] = compared
+        counts = ["1", *gains] if gains else []
+        by_count = {count: timings[name_of(kind, int(count))] for count in counts}
+        return SpeedUps(kind=kind, timings=by_count, gains=gains)
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
-        kind, gains = kind_of(measured), speed_ups(measured)
-        warnings, because = () if kind == GPU else (SHARED,), failures(measured)
-        if not gains:
+        result = self.result(measured)
+        kind, warnings = result.kind, () if result.kind == GPU else (SHARED,)
+        if not result.gains:
             return Verdict(
                 headline=_UNKNOWN.format(f"several {kind}s"),
                 much="Fewer than two numbers of them were timed.",
                 sure="not known yet",
                 warnings=warnings,
-                because=because,
+                because=failures(measured),
                 next="Look at how the trials ended, or give the run more seconds.",
             )
-        counts = {speed_up.variant: count for count, speed_up in gains.items()}
-        fastest = [counts[t.variant] for t in measured.fastest(tuple(counts))]
+        counts = {gain.variant: int(count) for count, gain in result.gains.items()}
+        fastest = {timing.variant for timing in measured.fastest(tuple(counts))}
+        leaders = [gain for gain in result.gains.values() if gain.variant in fastest]
         # The fewest devices that are as fast as any; of those that are not one.
-        best = min(
-            fastest, key=lambda count: (_LIKELIEST.index(gains[count].verdict), count)
+        best = min(leaders, key=lambda gain: _LIKELIEST.index(gain.verdict))
+        is_advised, count = (
+            kind == GPU and best.verdict == "faster",
+            counts[best.variant],
         )
-        gain, largest = gains[best], max(gains)
-        is_advised = kind == GPU and gain.verdict == "faster"
         if is_advised and self.scaling == "weak":
             warnings = (
                 "Here each had a whole batch: `fit` shares one out, so give it "
-                f"{best} times as many examples, and watch the validation loss.",
+                f"{count} times as many examples, and watch the validation loss.",
             )
-        sentence = f"They train {gain.as_fast_as} one{rates_behind(measured, gain)}."
-        costs = _explain_sum(measured, gains[largest].variant, self._job(largest).batch)
+        largest = max(counts.values())
+        name, own = name_of(kind, largest), name_of(kind, largest, OWN)
+        step = result.timings[str(largest)].seconds(self._job(largest).batch)
+        facts = [fact(f"A step of {name}", step, units.seconds)]
+        if c := measured.compare(name, own):
+            share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
+            shown = fact(_SUMMING, share, units.percent)
+            facts.append(shown if c.high < 1 else Fact(_SUMMING, "none shown"))
+        sentence = f"They train {best.as_fast_as} one{rates_behind(measured, best)}."
+        fed = measured.compare(name_of(kind, count, FED), best.variant)
+        next_step = _SLOW_INPUT if fed and fed.verdict == "slower" else ""
         return Verdict(
-            headline=_headline(gain, kind),
-            much=sentence if gain.ends else "",
-            sure=gain.sure,
-            interval=gain.ends,
-            edits=(_edit_for(best),) if is_advised else (),
+            headline=_headline(best, kind),
+            much=sentence if best.ends else "",
+            sure=best.sure,
+            interval=best.ends,
+            edits=(_edit_for(count),) if is_advised else (),
             warnings=warnings,
-            because=(*costs, *because),
-            next=_next_step(measured, kind, gain.variant),
-            winner=gain.variant if is_advised else "",
+            facts=tuple(facts),
+            because=failures(measured),
+            next=next_step if kind == GPU else _RENT,
+            winner=best.variant if is_advised else "",
         )
 
     @property
-    def _kind(self) -> work.DeviceKind:
-        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else work.LOGICAL
+    def _kind(self) -> DeviceKind:
+        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else LOGICAL
 
     @property
     def _counts(self) -> tuple[int, ...]:
@@ -192,7 +220,7 @@ class Scaling(Experiment):
         return work.Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
 
-def _headline(speed_up: Comparison, kind: work.DeviceKind) -> str:
+def _headline(speed_up: Comparison, kind: DeviceKind) -> str:
     devices = speed_up.variant
     if speed_up.sure == "not known yet":
         return _UNKNOWN.format(devices)
@@ -210,25 +238,3 @@ def _edit_for(count: int) -> Edit:
     strategy = f"strategy = tf.distribute.MirroredStrategy([{places}])"
     scope = "with strategy.scope():\n    model = build()"
     return Edit(old="model = build()", new=f"{strategy}\n{scope}")
-
-
-def _next_step(measured: Measurement, kind: work.DeviceKind, devices: str) -> str:
-    if kind != GPU:
-        return "Run this on a machine with several GPUs before you pay for them."
-    fed = measured.compare(f"{devices}, {FED}", devices)
-    advice = (
-        "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
-        "`perfkit run data-pipeline` says how."
-    )
-    return advice if fed and fed.verdict == "slower" else ""
-
-
-def _explain_sum(measured: Measurement, devices: str, examples: int) -> Iterator[str]:
-    """The difference of a step with and without it, as a share of that with it."""
-    c = measured.compare(devices, f"{devices}, {OWN}")
-    timing = measured.timing(devices)
-    if c and timing:
-        share = units.between(1 - c.ratio, 1 - c.high, 1 - c.low, units.percent)
-        takes = f"takes {share} of" if c.high < 1 else "is not shown to take any of"
-        step = units.seconds(timing.seconds(examples).value)
-        yield f"Summing the gradients of {devices} {takes} a step of {step}."

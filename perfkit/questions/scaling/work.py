@@ -58,8 +58,8 @@ def claim_devices(job: Job) -> tuple[str, ...]:
         if len(gpus) < job.count:
             raise RunError(
                 f"TensorFlow can use {len(gpus)} of {job.count} GPUs here; give fewer "
-                "devices, or `on=logical`, which shows the method without them. If "
-                "there are more, `perfkit doctor` says why."
+                "devices, or `on=logical`. If there are more, `perfkit doctor` says "
+                "why."
             )
         tf.config.set_visible_devices(gpus[: job.count], "GPU")
     else:
@@ -191,6 +191,16 @@ def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
 TOLERANCE = 0.02
 # Devices that cannot reach each other wait for each other without an end.
 LONGEST_S = 90.0
+_SILENT = (
+    f"gave no answer within {LONGEST_S:.0f} s: GPUs that do not reach each other may "
+    "work with NCCL_P2P_DISABLE=1, and new ones may need a second run, because "
+    "TensorFlow compiles for them first"
+)
+_APART = (
+    "does not learn what one device learns from the whole batch: after one step its "
+    "weights are {} of the way off. BatchNormalization sees one device's share of a "
+    "batch: choose a model without it, such as `wide-dense`"
+)
 
 
 def why_not_equal(job: Job) -> str:
@@ -205,24 +215,13 @@ def why_not_equal(job: Job) -> str:
         try:
             share = pool.apply_async(deviation, (job,)).get(LONGEST_S)
         except multiprocessing.TimeoutError:
-            return (
-                f"gave no answer within {units.seconds(LONGEST_S)}: GPUs that do not "
-                "reach each other may work with NCCL_P2P_DISABLE=1, and new ones may "
-                "need a second run, because TensorFlow compiles for them first"
-            )
+            return _SILENT
         except RunError:
             raise
         except Exception:
             # Devices that cannot make a step at all say why in their trials.
             return ""
-    if share <= TOLERANCE:
-        return ""
-    return (
-        "does not learn what one device learns from the whole batch: after one step "
-        f"its weights are {units.percent(share)} of the way off. BatchNormalization "
-        "sees one device's share of a batch: choose a model without it, such as "
-        "`wide-dense`"
-    )
+    return _APART.format(units.percent(share)) if share > TOLERANCE else ""
 
 
 def deviation(job: Job, *, summed: bool = True) -> float:
