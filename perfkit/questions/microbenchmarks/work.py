@@ -24,6 +24,7 @@ from perfkit.questions.shared.benchmark import (
 )
 from perfkit.questions.shared.benchmark_gpu import on_gpu, syncing
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
+from perfkit.questions.shared.later import tf
 
 _ADDITIONS, _ROUNDS = 64, 20_000
 _TRIES = 40
@@ -213,8 +214,6 @@ _WITHOUT_END = 10**15
 
 def map_elements() -> Iterator[Yielded]:
     """Take batches of numbers to each of which a map adds one."""
-    import tensorflow as tf
-
     without_gpus()
     options = tf.data.Options()
     # The default rewrites would map all numbers of a batch at once.
@@ -258,8 +257,6 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
 
 
 def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    import tensorflow as tf
-
     places = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
     with tf.device(places[0]):
         block = tf.zeros([size], tf.uint8)
@@ -267,8 +264,6 @@ def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
 
 
 def _copied(block: Any, place: str) -> Callable[[], object]:
-    import tensorflow as tf
-
     # Outside of a graph the first copy is kept, and no later call makes one.
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def copy(given: tf.Tensor) -> tf.Tensor:

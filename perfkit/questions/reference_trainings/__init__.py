@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.training import (
     UNEXPLAINED,
     Part,
     PartName,
     Training,
-    seconds_between,
+    seconds,
     why_missing,
 )
 from perfkit.questions.base import Experiment
@@ -35,7 +36,7 @@ from perfkit.questions.shared.reference_jobs import (
     Reference,
     not_eligible,
 )
-from perfkit.questions.shared.words import failures
+from perfkit.questions.shared.words import fact, failures
 
 _FED = {
     "memory": "Fed from arrays in memory, a call for each step.",
@@ -51,6 +52,13 @@ _BASES = {
 _MOST_STEPS = 1_000_000
 # Low end of the interval, the number itself, high end.
 Ends = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """The reference trainings of one run."""
+
+    trainings: tuple[Training, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +86,34 @@ class ReferenceTrainings(Experiment):
                 refused[job.variant] = no_disk
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> Trainings:
+        """Each training, with its step taken apart."""
+        return Trainings(trainings(measured))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say of each training how long a step takes, and where that goes."""
-        jobs = [t for t in trainings(measured) if t.seconds is not None]
-        because = (*map(_sentence, jobs), *failures(measured))
+        jobs = [t for t in self.result(measured).trainings if t.seconds is not None]
+        because = failures(measured)
         if not jobs:
             return Verdict(headline="Nothing could be timed.", because=because)
+        facts = [
+            _row(f"{job.title}: {label}", timing)
+            for job in jobs
+            for label, timing in (("a step", job), *((p.name, p) for p in job.parts))
+        ]
         return Verdict(
             headline=f"{len(jobs)} trainings were timed, and their steps taken apart.",
+            facts=tuple(facts),
             because=because,
             next="`perfkit passport` keeps this for comparing machines.",
         )
+
+
+def _row(label: str, timing: Training | Part) -> Fact:
+    if timing.seconds is None or timing.low is None or timing.high is None:
+        return Fact(label, "not measured")
+    ends = Estimate(value=timing.seconds, low=timing.low, high=timing.high)
+    return fact(label, ends, seconds)
 
 
 def _in_full(job: Reference) -> Variant:
@@ -198,7 +223,7 @@ def _trained(measured: Measurement, job: Reference) -> tuple[int | None, str]:
 
 
 def _parts(
-    opened: Measurement, job: Reference, seconds: float, device: str
+    opened: Measurement, job: Reference, step_s: float, device: str
 ) -> Iterator[Part]:
     """Where a step of so many seconds goes."""
     copied, alone, many, together = (
@@ -226,7 +251,7 @@ def _parts(
     yield _part("compute", compute, f"{change}, less what the call costs.")
     remainder, saved = None, _saved(opened, job.resident, together, job.batch)
     if saved and fed and call and transfer and compute:
-        gap = seconds - math.fsum(part[1] for part in (fed, call, transfer, compute))
+        gap = step_s - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
         remainder = gap - half, gap, gap + half
     way = "What the parts leave of the step; below 0 where they overlap."
@@ -262,13 +287,3 @@ def _saved(opened: Measurement, slow: str, fast: str, examples: float) -> Ends |
         return None
     low, middle, high = (examples / timing.rate - end for end in reversed(ends))
     return low, middle, high
-
-
-def _sentence(training: Training) -> str:
-    """Its step and its parts."""
-    parts = ", ".join(
-        f"{part.name} {seconds_between(part)}"
-        for part in training.parts
-        if part.seconds != 0.0 or part.name != "transfer"
-    )
-    return f"{training.title}: {training.step} a step; {parts}."

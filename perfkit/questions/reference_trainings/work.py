@@ -8,7 +8,7 @@ none of it is in the rate.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.engine.tick import READY, Note, Pause, Yielded, every
 from perfkit.errors import PerfkitError
@@ -16,6 +16,7 @@ from perfkit.questions.shared import benchmark, cache
 from perfkit.questions.shared.benchmark import calls_of_a_tick
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import folder_name, image_folder, look_at, recall
+from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import FLOAT32, PRECISIONS, use_policy
@@ -28,9 +29,6 @@ from perfkit.questions.shared.reference_jobs import (
     SIDE_ON_DISK,
     Reference,
 )
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 Step = Callable[[Any, Any], "tf.Tensor"]
 Steps = Callable[[Any, Any, Any], "tf.Tensor"]
@@ -115,9 +113,6 @@ def resident(reference: Reference) -> Iterator[Yielded]:
 
 def build(reference: Reference) -> tuple[Step, Steps, Note]:
     """A step on a batch, several of them in one call, and the note on the training."""
-    import keras
-    import tensorflow as tf
-
     precision, model = PRECISIONS[reference.dtype], MODELS[reference.model]
     precision.choose()
     keras.utils.set_random_seed(SEED)
@@ -153,8 +148,6 @@ def _changes(
     reference: Reference, step: Step, steps: Steps, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
     """Each change: its label, what makes it, and the steps in that."""
-    import tensorflow as tf
-
     together, many = reference.together, reference.many
     example = tuple(part[:1] for part in batch)
     yield TOGETHER, lambda: steps(together, *batch), together
@@ -168,16 +161,12 @@ def _changes(
 
 def placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
     """A batch where the step computes."""
-    import tensorflow as tf
-
     features, labels = tf.constant(examples), tf.constant(answers)
     return features, labels
 
 
 def _examples(reference: Reference) -> "tf.data.Dataset":
     """The examples of a training, one by one, as its feed brings them."""
-    import tensorflow as tf
-
     if reference.feed == "memory":
         return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
     as_it_is = tf.autograph.experimental.do_not_convert
@@ -189,15 +178,11 @@ def _examples(reference: Reference) -> "tf.data.Dataset":
 
 
 def _again(arrays: Any) -> Any:
-    import tensorflow as tf
-
     examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
     return examples
 
 
 def _decoding() -> Callable[..., Any]:
-    import tensorflow as tf
-
     def decode(path: Any, label: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
@@ -207,8 +192,6 @@ def _decoding() -> Callable[..., Any]:
 
 
 def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
-    import tensorflow as tf
-
     files = tf.data.Dataset.from_tensor_slices((paths, labels))
     examples = files.repeat().map(decode, num_parallel_calls=CALLS)
     return examples
@@ -216,8 +199,6 @@ def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
 
 def _seeing() -> Callable[[Any], Any]:
     """Images as they are, one after another; every eighth pixel is enough to train."""
-    import tensorflow as tf
-
     each = SIDE_ON_DISK // _SIDE
 
     def image_of(record: Any) -> Any:
@@ -231,8 +212,6 @@ def _seeing() -> Callable[[Any], Any]:
 
 
 def _read(files: Any, image_of: Any) -> Any:
-    import tensorflow as tf
-
     sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
     examples = tf.data.FixedLengthRecordDataset(files, **sizes).map(image_of)
     return examples
@@ -240,8 +219,6 @@ def _read(files: Any, image_of: Any) -> Any:
 
 def _ahead(examples: Any, batch: int) -> Any:
     """Two batches ahead, and nothing tuned to the machine."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.autotune.enabled = False
     batches = examples.batch(batch, drop_remainder=True)
@@ -265,6 +242,4 @@ def code_of_training(reference: Reference, *, is_fed: bool) -> str:
 
 
 def _gpus() -> bool:
-    import tensorflow as tf
-
     return bool(tf.config.list_logical_devices("GPU"))

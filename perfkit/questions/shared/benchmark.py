@@ -434,3 +434,4 @@ CONVOLUTIONS = tuple(
     )
     for kind in ("float32", "bfloat16", "float16")
 )
+ON_CPU = (*PRODUCTS, *CONVOLUTIONS)
