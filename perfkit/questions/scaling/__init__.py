@@ -145,8 +145,9 @@ class Scaling(Experiment):
         kind = GPU if name_of(GPU, 1) in names else LOGICAL
         gains, single = dict[str, Comparison](), name_of(kind, 1)
         for count in range(2, _MOST_DEVICES):
-            compared = measured.compare(name_of(kind, count), single)
-            if compared and {compared.variant, single} <= timings.keys():
+            name = name_of(kind, count)
+            both = {name, single} <= timings.keys()
+            if both and (compared := measured.compare(name, single)):
                 gains[str(count)] = compared
         counts = ["1", *gains] if gains else []
         by_count = {count: timings[name_of(kind, int(count))] for count in counts}

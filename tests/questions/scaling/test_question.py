@@ -10,7 +10,7 @@ from perfkit.engine.tick import REFUSED, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.questions import experiment, gallery
-from perfkit.questions.scaling import SHARED, Scaling, speed_ups
+from perfkit.questions.scaling import SHARED, Scaling
 from perfkit.questions.scaling.work import FED, GPU, LOGICAL, OWN, STRATEGY, name_of
 from tests.charts.test_any_finding import check
 from tests.findings.made import finding, of_run
@@ -24,7 +24,7 @@ SHARE = 32
 STEP, STRATEGY_S, SUM_S, INPUT_S = 0.010, 0.0005, 0.004, 0.001
 WHOLE = STEP + STRATEGY_S + SUM_S
 
-verdict, because = sayings("scaling")
+verdict, _ = sayings("scaling")
 
 
 def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
@@ -116,8 +116,9 @@ def test_what_cannot_be_shared_out_is_refused(gpus, parameters, why):
 def test_several_gpus_have_one_ratio_two_rates_and_code_to_type():
     run = measured(steps())
     # Each device makes its share in WHOLE seconds, where one alone takes STEP.
-    assert {count: gain.ratio for count, gain in speed_ups(run).items()} == {
-        count: pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
+    gains = SMALL.result(run).gains
+    assert {count: gain.ratio for count, gain in gains.items()} == {
+        str(count): pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
     }
     advice = verdict(run)
     assert advice.headline == "Train on 4 GPUs."
@@ -183,10 +184,12 @@ def test_noise_is_a_verdict(kind):
 
 def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     # 4 ms of 14.5.
-    words = r"Summing the gradients of 4 GPUs takes 28 % \(2\d % to \d\d %\) of a step"
-    assert re.search(words + r" of 14\.[456] ms\.", because(measured(steps())))
-    hidden = because(measured(steps(summing=0.0), noise=0.2))
-    assert "is not shown to take any of a step" in hidden
+    step, summing = verdict(measured(steps())).facts
+    assert (step.label, step.value[:3]) == ("A step of 4 GPUs", "14.")
+    assert (summing.label, summing.value) == ("Of it, summing the gradients", "28 %")
+    assert re.fullmatch(r"2\d % to \d\d %", summing.interval)
+    hidden = verdict(measured(steps(summing=0.0), noise=0.2)).facts[1]
+    assert (hidden.value, hidden.interval) == ("none shown", "")
 
 
 def test_the_chart_comes_first_and_tells_rate_and_efficiency_of_every_number(tmp_path):
