@@ -50,6 +50,7 @@ _BASES = {
     if (job.feed, job.dtype) == ("memory", FLOAT32)
 }
 _MOST_STEPS = 1_000_000
+_NOT_TIMED = "The change was not timed."
 # Low end of the interval, the number itself, high end.
 Ends = tuple[float, float, float]
 
@@ -70,8 +71,27 @@ class ReferenceTrainings(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each training in full, then each network on a batch that is there."""
-        variants = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
-        return {variant.name: variant for variant in variants}
+        variants = dict[str, Variant]()
+        for job in REFERENCES:
+            does, base = _FED[job.feed], _BASES[job.model]
+            if job.dtype != FLOAT32:
+                does = f"Layers compute in {job.dtype.removeprefix('mixed_')}."
+            variants[job.variant] = Variant(
+                job.variant,
+                functools.partial(work.fed, job),
+                does,
+                base if base != job.variant else "",
+                code=work.code_of_training(job, is_fed=True),
+            )
+        for name, job in RESIDENTS.items():
+            variants[name] = Variant(
+                name,
+                functools.partial(work.resident, job),
+                "One batch that is there already, instead of a pipeline.",
+                job.variant,
+                code=work.code_of_training(job, is_fed=False),
+            )
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
@@ -114,23 +134,6 @@ def _row(label: str, timing: Training | Part) -> Fact:
         return Fact(label, "not measured")
     ends = Estimate(value=timing.seconds, low=timing.low, high=timing.high)
     return fact(label, ends, seconds)
-
-
-def _in_full(job: Reference) -> Variant:
-    changes = _FED[job.feed]
-    if job.dtype != FLOAT32:
-        changes = f"Layers compute in {job.dtype.removeprefix('mixed_')}."
-    base, code = _BASES[job.model], work.code_of_training(job, is_fed=True)
-    against = "" if base == job.variant else base
-    train = functools.partial(work.fed, job)
-    return Variant(job.variant, train, changes, against, code=code)
-
-
-def _resident(job: Reference) -> Variant:
-    changes = "One batch that is there already, instead of a pipeline."
-    code = work.code_of_training(job, is_fed=False)
-    train = functools.partial(work.resident, job)
-    return Variant(job.resident, train, changes, job.variant, code=code)
 
 
 def trainings(
@@ -226,10 +229,8 @@ def _parts(
     opened: Measurement, job: Reference, step_s: float, device: str
 ) -> Iterator[Part]:
     """Where a step of so many seconds goes."""
-    copied, alone, many, together = (
-        _change(job, label)
-        for label in (work.COPIED, work.ONE, work.ONE_TOGETHER, work.TOGETHER)
-    )
+    labels = (work.COPIED, work.ONE, work.ONE_TOGETHER, work.TOGETHER)
+    copied, alone, many, together = (_change(job, label) for label in labels)
     on_gpu = opened.timing(copied) is not None
     fed = _saved(opened, job.variant, copied if on_gpu else job.resident, job.batch)
     # On one example it is most of a step; a call is left for every so many steps.
@@ -239,14 +240,14 @@ def _parts(
         low, middle, high = (end - call[1] / job.together for end in compute)
         compute = low, middle, high
     transfer: Ends | None = (0.0, 0.0, 0.0)
-    way = "0: the processor computes where the batch lies."
+    how = "0: the processor computes where the batch lies."
     if on_gpu or device.startswith("GPU"):
         transfer = _saved(opened, copied, job.resident, job.batch)
-        way = "A batch in the computer's memory swapped for one on the GPU."
+        how = "A batch in the computer's memory swapped for one on the GPU."
     yield _part("input", fed, "The pipeline swapped for a batch that is there already.")
     change = f"A call for each step swapped for one of {job.many} steps, on one example"
     yield _part("dispatch", call, f"{change}.")
-    yield _part("transfer", transfer, way)
+    yield _part("transfer", transfer, how)
     change = f"{job.together} steps in one call on a batch that is there"
     yield _part("compute", compute, f"{change}, less what the call costs.")
     remainder, saved = None, _saved(opened, job.resident, together, job.batch)
@@ -254,18 +255,16 @@ def _parts(
         gap = step_s - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
         remainder = gap - half, gap, gap + half
-    way = "What the parts leave of the step; below 0 where they overlap."
-    yield _part(UNEXPLAINED, remainder, way, "A part is not known.")
+    how = "What the parts leave of the step; below 0 where they overlap."
+    yield _part(UNEXPLAINED, remainder, how)
 
 
-def _part(
-    name: PartName,
-    ends: Ends | None,
-    way: str,
-    lack: str = "The change was not timed.",
-) -> Part:
-    low, value, high = ends or (None, None, None)
-    return Part(name=name, seconds=value, low=low, high=high, how=way if ends else lack)
+def _part(name: PartName, ends: Ends | None, how: str) -> Part:
+    if ends is None:
+        lack = "A part is not known." if name == UNEXPLAINED else _NOT_TIMED
+        return Part(name=name, how=lack)
+    low, value, high = ends
+    return Part(name=name, seconds=value, low=low, high=high, how=how)
 
 
 def _step_s(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:

@@ -7,7 +7,7 @@ on a batch that is there, on one from a pipeline, and without the sum of gradien
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from perfkit import units
@@ -15,10 +15,11 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Estimate, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Edit, Fact, Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.parameters import Choice as Words
+from perfkit.questions.parameters import Range
 from perfkit.questions.scaling import work
 from perfkit.questions.scaling.work import (
     FED,
@@ -31,7 +32,8 @@ from perfkit.questions.scaling.work import (
 )
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import fact, failures, rates_behind
+from perfkit.questions.shared.race import Choice, Race
+from perfkit.questions.shared.words import fact, ratio_fact
 
 _CHANGES = {
     "": "The number of devices; several are joined by MirroredStrategy.",
@@ -49,8 +51,11 @@ _SLOW_INPUT = (
     "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
     "`perfkit run data-pipeline` says how."
 )
+_IDLE = "One device left cores idle: try a larger batch without a strategy."
+_STRATEGY = """strategy = tf.distribute.MirroredStrategy([{}])
+with strategy.scope():
+    model = build()"""
 _SUMMING = "Of it, summing the gradients"
-_UNKNOWN = "Whether {} are faster than one is not known yet."
 _LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
 
 
@@ -75,18 +80,16 @@ class Scaling(Experiment):
     """What do several devices bring to one training, and what keeps them from more?"""
 
     on: Annotated[
-        str, Choice(("here", "logical"), help="here: the GPUs, where there are several")
+        str, Words(("here", "logical"), help="here: the GPUs, where there are several")
     ] = "here"
-    devices: Annotated[
-        int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
-    ] = 0
+    devices: Annotated[int, Range(0, 16, help="At most; 0 for all that are here")] = 0
     batch: Annotated[
         int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
     ] = 32
     scaling: Annotated[
-        str, Choice(("weak", "strong"), help="strong: all devices share one batch")
+        str, Words(("weak", "strong"), help="strong: all devices share one batch")
     ] = "weak"
-    model: Annotated[str, Choice(tuple(MODELS), help="What is trained")] = "wide-dense"
+    model: Annotated[str, Words(tuple(MODELS), help="What is trained")] = "wide-dense"
     image_side: Annotated[
         int, Range(32, 512, unit="px", help="Of the JPEG decoded for each example")
     ] = 96
@@ -97,9 +100,7 @@ class Scaling(Experiment):
         """Refuse what cannot be shared out."""
         super().__post_init__()
         if self.devices == 1:
-            raise BadParameterError(
-                "devices is 1; give 2 or more, or 0 for all that are here."
-            )
+            raise BadParameterError("devices is 1; give 2 or more, or 0 for all.")
         uneven = [count for count in self._counts if self.batch % count]
         if self.scaling == "strong" and uneven:
             raise BadParameterError(
@@ -156,53 +157,43 @@ class Scaling(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
         result = self.result(measured)
-        kind, warnings = result.kind, () if result.kind == GPU else (SHARED,)
-        if not result.gains:
-            return Verdict(
-                headline=_UNKNOWN.format(f"several {kind}s"),
-                much="Fewer than two numbers of them were timed.",
-                sure="not known yet",
-                warnings=warnings,
-                because=failures(measured),
-                next="Look at how the trials ended, or give the run more seconds.",
-            )
-        counts = {gain.variant: int(count) for count, gain in result.gains.items()}
-        fastest = {timing.variant for timing in measured.fastest(tuple(counts))}
-        leaders = [gain for gain in result.gains.values() if gain.variant in fastest]
-        # The fewest devices that are as fast as any; of those that are not one.
-        best = min(leaders, key=lambda gain: _LIKELIEST.index(gain.verdict))
-        is_advised, count = (
-            kind == GPU and best.verdict == "faster",
-            counts[best.variant],
+        kind, single = result.kind, name_of(result.kind, 1)
+        choices = {single: Choice(f"Train on {single}.", "model = build()")}
+        facts = [ratio_fact(c.variant, c) for c in result.gains.values()]
+        warning, next_step = "", "" if kind == GPU else _RENT
+        if result.gains:
+            facts += self._sum_of_gradients(measured, result)
+            count, best = _best(measured, result.gains)
+            places = ", ".join(f'"GPU:{number}"' for number in range(count))
+            do = f"Train on {best.variant}." if kind == GPU else _IDLE
+            choices[best.variant] = Choice(do, _STRATEGY.format(places))
+            if self.scaling == "weak":
+                warning = (
+                    "Here each had a whole batch: `fit` shares one out, so give it "
+                    f"{count} times as many examples, and watch the validation loss."
+                )
+            fed = measured.compare(name_of(kind, count, FED), best.variant)
+            if kind == GPU and fed and fed.verdict == "slower":
+                next_step = _SLOW_INPUT
+        verdict = Race(measured, choices, "examples", against=single).verdict(
+            warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
         )
-        if is_advised and self.scaling == "weak":
-            warnings = (
-                "Here each had a whole batch: `fit` shares one out, so give it "
-                f"{count} times as many examples, and watch the validation loss.",
-            )
-        largest = max(counts.values())
-        name, own = name_of(kind, largest), name_of(kind, largest, OWN)
-        step = result.timings[str(largest)].seconds(self._job(largest).batch)
-        facts = [fact(f"A step of {name}", step, units.seconds)]
+        if kind == GPU:
+            return verdict
+        return replace(verdict, warnings=(SHARED,), edits=(), winner="")
+
+    def _sum_of_gradients(
+        self, measured: Measurement, result: SpeedUps
+    ) -> Iterator[Fact]:
+        """A step of the most devices, with the sum and without it."""
+        count = max(map(int, result.gains))
+        name, own = (name_of(result.kind, count, mode) for mode in ("", OWN))
+        step = result.timings[str(count)].seconds(self._job(count).batch)
+        yield fact(f"A step of {name}", step, units.seconds)
         if c := measured.compare(name, own):
             share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
             shown = fact(_SUMMING, share, units.percent)
-            facts.append(shown if c.high < 1 else Fact(_SUMMING, "none shown"))
-        sentence = f"They train {best.as_fast_as} one{rates_behind(measured, best)}."
-        fed = measured.compare(name_of(kind, count, FED), best.variant)
-        next_step = _SLOW_INPUT if fed and fed.verdict == "slower" else ""
-        return Verdict(
-            headline=_headline(best, kind),
-            much=sentence if best.ends else "",
-            sure=best.sure,
-            interval=best.ends,
-            edits=(_edit_for(count),) if is_advised else (),
-            warnings=warnings,
-            facts=tuple(facts),
-            because=failures(measured),
-            next=next_step if kind == GPU else _RENT,
-            winner=best.variant if is_advised else "",
-        )
+            yield shown if c.high < 1 else Fact(_SUMMING, "none shown")
 
     @property
     def _kind(self) -> DeviceKind:
@@ -221,21 +212,11 @@ class Scaling(Experiment):
         return work.Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
 
-def _headline(speed_up: Comparison, kind: DeviceKind) -> str:
-    devices = speed_up.variant
-    if speed_up.sure == "not known yet":
-        return _UNKNOWN.format(devices)
-    if speed_up.verdict == "faster":
-        idle = "One device left cores idle: try a larger batch without a strategy."
-        return f"Train on {devices}." if kind == GPU else idle
-    where = "on one GPU" if kind == GPU else "without a strategy on this processor"
-    judged = "slower" if speed_up.verdict == "slower" else "not shown to be faster"
-    return f"Train {where}: {devices} are {judged}."
-
-
-def _edit_for(count: int) -> Edit:
-    """The lines that train on the first so many GPUs, of however many there are."""
-    places = ", ".join(f'"GPU:{number}"' for number in range(count))
-    strategy = f"strategy = tf.distribute.MirroredStrategy([{places}])"
-    scope = "with strategy.scope():\n    model = build()"
-    return Edit(old="model = build()", new=f"{strategy}\n{scope}")
+def _best(
+    measured: Measurement, gains: Mapping[str, Comparison]
+) -> tuple[int, Comparison]:
+    """The fewest devices that are as fast as any, and what they bring."""
+    names = tuple(gain.variant for gain in gains.values())
+    fastest = {timing.variant for timing in measured.fastest(names)}
+    leaders = [(int(n), gain) for n, gain in gains.items() if gain.variant in fastest]
+    return min(leaders, key=lambda pair: _LIKELIEST.index(pair[1].verdict))
