@@ -166,14 +166,14 @@ def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
     ties, load = tied_with(worst, compared, measured), LOADS.get(worst.variant)
-    most = " most" if len(compared) > 1 and not ties else ""
+    degree = " most" if len(compared) > 1 and not ties else ""
     times, ends = longer(worst)
     takes = f"takes {times} times as long as when quiet"
     if not times:
         takes = "takes longer, by how much is not known yet"
     rates = rates_behind(measured, worst)
     return Verdict(
-        headline=f"{load.slows if load else 'Something slows'} this training{most}.",
+        headline=f"{load.slows if load else 'Something slows'} this training{degree}.",
         much=f"With {quoted(worst.variant)} a step {takes}{rates}.",
         sure=worst.sure,
         interval=ends,
@@ -200,7 +200,7 @@ def _of_none(compared: list[Comparison]) -> Verdict:
 
 
 def _not_quiet(readings: Readings) -> Iterator[str]:
-    cores = readings.of(signs.OTHERS, QUIET)
+    cores = readings.rounds(signs.OTHERS, QUIET)
     if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
         yield (
             f"Beside {quoted(QUIET)}, too, other programs kept "

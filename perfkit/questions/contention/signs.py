@@ -117,7 +117,7 @@ class Readings:
 
     signs: dict[str, dict[str, dict[str, float]]]
 
-    def of(self, sign: Sign, variant: str) -> dict[str, float]:
+    def rounds(self, sign: Sign, variant: str) -> dict[str, float]:
         """What a variant showed of a sign, by number of the round."""
         return self.signs.get(variant, {}).get(sign.name, {})
 
@@ -125,7 +125,7 @@ class Readings:
         """Every sign that was read of a variant and of quiet in the same rounds."""
         compared = {}
         for sign in SIGNS.values():
-            before, after = self.of(sign, QUIET), self.of(sign, variant)
+            before, after = self.rounds(sign, QUIET), self.rounds(sign, variant)
             if rounds := [(before[r], after[r]) for r in before if r in after]:
                 compared[sign] = Change(sign, tuple(rounds))
         return compared

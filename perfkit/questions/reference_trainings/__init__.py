@@ -240,14 +240,14 @@ def _parts(
         low, middle, high = (end - call[1] / job.together for end in compute)
         compute = low, middle, high
     transfer: Ends | None = (0.0, 0.0, 0.0)
-    how = "0: the processor computes where the batch lies."
+    way = "0: the processor computes where the batch lies."
     if on_gpu or device.startswith("GPU"):
         transfer = _saved(opened, copied, job.resident, job.batch)
-        how = "A batch in the computer's memory swapped for one on the GPU."
+        way = "A batch in the computer's memory swapped for one on the GPU."
     yield _part("input", fed, "The pipeline swapped for a batch that is there already.")
     change = f"A call for each step swapped for one of {job.many} steps, on one example"
     yield _part("dispatch", call, f"{change}.")
-    yield _part("transfer", transfer, how)
+    yield _part("transfer", transfer, way)
     change = f"{job.together} steps in one call on a batch that is there"
     yield _part("compute", compute, f"{change}, less what the call costs.")
     remainder, saved = None, _saved(opened, job.resident, together, job.batch)
@@ -255,16 +255,16 @@ def _parts(
         gap = step_s - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
         remainder = gap - half, gap, gap + half
-    how = "What the parts leave of the step; below 0 where they overlap."
-    yield _part(UNEXPLAINED, remainder, how)
+    way = "What the parts leave of the step; below 0 where they overlap."
+    yield _part(UNEXPLAINED, remainder, way)
 
 
-def _part(name: PartName, ends: Ends | None, how: str) -> Part:
+def _part(name: PartName, ends: Ends | None, way: str) -> Part:
     if ends is None:
         lack = "A part is not known." if name == UNEXPLAINED else _NOT_TIMED
         return Part(name=name, how=lack)
     low, value, high = ends
-    return Part(name=name, seconds=value, low=low, high=high, how=how)
+    return Part(name=name, seconds=value, low=low, high=high, how=way)
 
 
 def _step_s(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:

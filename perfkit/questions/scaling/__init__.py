@@ -147,8 +147,9 @@ class Scaling(Experiment):
         gains, single = dict[str, Comparison](), name_of(kind, 1)
         for count in range(2, _MOST_DEVICES):
             name = name_of(kind, count)
-            both = {name, single} <= timings.keys()
-            if both and (compared := measured.compare(name, single)):
+            if not {name, single} <= timings.keys():
+                continue
+            if compared := measured.compare(name, single):
                 gains[str(count)] = compared
         counts = ["1", *gains] if gains else []
         by_count = {count: timings[name_of(kind, int(count))] for count in counts}
@@ -187,13 +188,13 @@ class Scaling(Experiment):
     ) -> Iterator[Fact]:
         """A step of the most devices, with the sum and without it."""
         count = max(map(int, result.gains))
-        name, own = (name_of(result.kind, count, mode) for mode in ("", OWN))
+        name, unsummed = (name_of(result.kind, count, mode) for mode in ("", OWN))
         step = result.timings[str(count)].seconds(self._job(count).batch)
         yield fact(f"A step of {name}", step, units.seconds)
-        if c := measured.compare(name, own):
+        if c := measured.compare(name, unsummed):
             share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
-            shown = fact(_SUMMING, share, units.percent)
-            yield shown if c.high < 1 else Fact(_SUMMING, "none shown")
+            row = fact(_SUMMING, share, units.percent)
+            yield row if c.high < 1 else Fact(_SUMMING, "none shown")
 
     @property
     def _kind(self) -> DeviceKind:

@@ -95,10 +95,10 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     # What the training itself reads is not read by others.
     own = {"disk_read": 3e8, "disk_read_trial": 3e8}
     measured = run(("quiet", "mystery"), shows={"quiet": own, "mystery": own})
-    assert {*signs.read(measured).of(signs.READ, "mystery").values()} == {0.0}
+    assert {*signs.read(measured).rounds(signs.READ, "mystery").values()} == {0.0}
     # A sample that reaches into another trial counts for none.
     measured = run(("quiet", "cpu burners"), rounds=1, noise=0.0)
-    others = signs.read(measured).of(signs.OTHERS, "quiet")
+    others = signs.read(measured).rounds(signs.OTHERS, "quiet")
     assert others == {"1": pytest.approx(0.05)}
 
 
