@@ -116,11 +116,10 @@ class ReferenceTrainings(Experiment):
         because = failures(measured)
         if not jobs:
             return Verdict(headline="Nothing could be timed.", because=because)
-        facts = [
-            _row(f"{job.title}: {label}", timing)
-            for job in jobs
-            for label, timing in (("a step", job), *((p.name, p) for p in job.parts))
-        ]
+        facts = list[Fact]()
+        for job in jobs:
+            facts.append(_row(f"{job.title}: a step", job))
+            facts += [_row(f"{job.title}: {part.name}", part) for part in job.parts]
         return Verdict(
             headline=f"{len(jobs)} trainings were timed, and their steps taken apart.",
             facts=tuple(facts),

@@ -18,8 +18,8 @@ def scaling(finding: Finding) -> Figure:
     result: SpeedUps = result_of(finding)
     title = f"{plain(finding.experiment, 40)}: what several {result.kind}s bring"
     if not result.gains:
-        few = f"Fewer than two numbers of {result.kind}s were timed."
-        return canvas.message(title, few)
+        words = f"Fewer than two numbers of {result.kind}s were timed."
+        return canvas.message(title, words)
     timings = {int(count): timing for count, timing in result.timings.items()}
     gains = {int(count): gain for count, gain in result.gains.items()}
     rates, largest = [timing.rate for timing in timings.values()], max(timings)
@@ -41,20 +41,20 @@ def scaling(finding: Finding) -> Figure:
             share = units.percent(gain.ratio / count)
             curves.label(axes, share, count, timings[count].rate, colour=BLUE)
 
-    words = [
+    rows = [
         f"{t.variant}: {units.rate_between(t.rate, t.low, t.high)}"
         for t in timings.values()
     ]
     for count, gain in gains.items():
         value, low, high = (end / count for end in (gain.ratio, gain.low, gain.high))
         share = units.between(value, low, high, units.percent)
-        words.append(f"Efficiency of {gain.variant}: {share}")
+        rows.append(f"Efficiency of {gain.variant}: {share}")
     caption = ["bar: 95 % interval", "%: efficiency, the share of the ideal rate"]
     caption += ["dashed: n times the rate of one", *guess(finding).caption]
     common = [] if result.kind == GPU else [SHARED.rstrip(".")]
     common.append(canvas.origin(finding))
-    caption, words = caption + common, words + common
-    return curves.picture(title, "examples per second", caption, words, fill)
+    caption, rows = caption + common, rows + common
+    return curves.picture(title, "examples per second", caption, rows, fill)
 
 
 KINDS: dict[str, Kind[Finding]] = {

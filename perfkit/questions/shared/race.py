@@ -121,8 +121,8 @@ class Race:
         return self._against_baseline([timing.variant for timing in self.ranked])
 
     def _against_baseline(self, names: Iterable[str]) -> list[Comparison]:
-        others = (name for name in names if name != self.baseline)
-        compared = (self.measured.compare(name, self.baseline) for name in others)
+        rivals = (name for name in names if name != self.baseline)
+        compared = (self.measured.compare(name, self.baseline) for name in rivals)
         return [comparison for comparison in compared if comparison]
 
     def verdict(
