@@ -81,13 +81,18 @@ class Contention(Experiment):
 
         With ``mystery`` there is one other variant, and nothing tells what slows it.
         """
-        variants = [self._variant(QUIET, "The training alone.")]
+        does = {QUIET: "The training alone."}
+        if not self.mystery:
+            does |= {name: LOADS[name].action for name in self._slow}
+        variants = dict[str, Variant]()
+        for name, changes in does.items():
+            code = loads.code_of_training(LOADS.get(name), self.fed)
+            work = functools.partial(self._train, name)
+            variants[name] = Variant(name, work, changes, QUIET, code=code)
         if self.mystery:
-            does = "Something slows it."
-            variants.append(Variant(MYSTERY, self._sealed, does, QUIET))
-        else:
-            variants += [self._variant(name, LOADS[name].action) for name in self._slow]
-        return {variant.name: variant for variant in variants}
+            slowed = Variant(MYSTERY, self._sealed, "Something slows it.", QUIET)
+            variants[MYSTERY] = slowed
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files to read, and refuse loads that this machine cannot have."""
@@ -149,11 +154,6 @@ class Contention(Experiment):
             return signs.candidates(self.fed)
         words = self.variants.split(",")
         return tuple(name for name in LOADS if name in words or "all" in words)
-
-    def _variant(self, name: str, changes: str) -> Variant:
-        code = loads.code_of_training(LOADS.get(name), self.fed)
-        work = functools.partial(self._train, name)
-        return Variant(name, work, changes, QUIET, code=code)
 
     def _sealed(self) -> Iterator[Yielded]:
         return self._train(signs.sealed(self.mystery, self.fed))

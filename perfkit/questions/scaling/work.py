@@ -35,7 +35,7 @@ _PICTURES = 64
 
 def name_of(kind: DeviceKind, count: int, mode: str = "") -> str:
     """The name of a variant, such as ``"4 GPUs, fed"``."""
-    devices = f"{count} {kind}" if count == 1 else f"{count} {kind}s"
+    devices = units.count(count, kind)
     return f"{devices}, {mode}" if mode else devices
 
 
