@@ -125,7 +125,7 @@ class Microbenchmarks(Experiment):
             try:
                 paths = yield from benchmark.make(self.data)
                 forgets = benchmark.forgets(paths)
-                reading = benchmark.COLD if forgets else benchmark.CACHED
+                reading = f" {benchmark.COLD if forgets else benchmark.CACHED}"
             except PerfkitError as error:
                 refused[benchmark.NAME] = str(error)
         if not names.isdisjoint(work.NAMES):
@@ -148,29 +148,24 @@ class Microbenchmarks(Experiment):
             return Verdict(headline="Nothing could be timed.", next=_QUIETER)
         busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
         facts = (_arithmetic(measured), *_call_cost(measured))
-        if max(timing.trials for timing in measured.timings) < 2:
-            return Verdict(
-                headline=_NOT_KNOWN,
-                much=_ONCE,
-                sure="not known yet",
-                because=(*busy, *missing),
-                next=MORE,
-            )
-        weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
+        is_first = max(timing.trials for timing in measured.timings) < 2
+        is_open = is_first or bool(busy)
+        weak = [] if is_open else sorted(_weak(measured), key=lambda part: part.share)
         limited = any(m.limit for m in microbenchmarks(measured.notes).values())
-        headline = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
+        headline = _NOT_KNOWN if is_open else _NONE if limited else _NO_LIMIT
         worst = weak[0] if weak else Weak(1.0, headline, facts[0])
-        sure: Sure = "sure" if weak else "not known yet" if busy else ""
+        much = f"{worst.fact.label}: {worst.fact.value}."
+        sure: Sure = "sure" if weak else "not known yet" if is_open else ""
         noisy = any(map(_is_noisy, measured.timings))
         steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
         return Verdict(
             headline=worst.do,
-            much=f"{worst.fact.label}: {worst.fact.value}.",
+            much=_ONCE if is_first else much,
             sure=worst.compared.sure if worst.compared else sure,
             interval=worst.compared.ends if worst.compared else "",
             facts=(*(part.fact for part in weak), *facts),
             because=(*busy, *missing),
-            next="\n".join(steps),
+            next=MORE if is_first else "\n".join(steps),
         )
 
     @property
@@ -207,11 +202,11 @@ class Microbenchmarks(Experiment):
         """What each microbenchmark counts and what is possible, for the finding."""
         counts = {}
         for bench in self._benchmarks:
-            peak, details = bench.peak(hardware), {benchmark.NAME: reading}
+            peak, does = bench.peak(hardware), bench.description
             counts[bench.name] = Microbenchmark(
                 unit=bench.unit,
                 group=bench.group,
-                what=f"{bench.description} {details.get(bench.name, '')}".rstrip(),
+                what=f"{does}{reading}" if bench.name == benchmark.NAME else does,
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
