@@ -155,7 +155,7 @@ def test_no_sentence_says_a_number_that_the_table_does_not(new, noise, rounds):
 
 def test_a_sentence_takes_a_rate_from_what_knows_whether_it_is_known():
     written = re.compile(r"units\.rate\([\w.]+\.rate\b")
-    places = Path(perfkit.__file__).parent.glob("experiments/**/*.py")
+    places = Path(perfkit.__file__).parent.glob("questions/**/*.py")
     found = [path.name for path in places if written.search(path.read_text())]
     assert found == ["words.py"]
 
