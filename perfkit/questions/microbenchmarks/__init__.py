@@ -331,12 +331,7 @@ def _missing(measured: Measurement) -> Iterator[str]:
     variants = (v.name for v in measured.variants if not v.unavailable)
     missed = [name for name in variants if measured.timing(name) is None]
     if missed:
-        stopped = any(
-            t.outcome == "stopped" and "run was stopped" in t.message
-            for t in measured.trials
-        )
-        reason = "The run was stopped" if stopped else "A larger budget may reach them"
-        yield f"Not measured: {', '.join(missed)}. {reason}."
+        yield f"Not measured: {', '.join(missed)}. A longer run may reach them."
 
 
 def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
