@@ -29,13 +29,13 @@ from perfkit.findings.training import (
 )
 from perfkit.questions.base import Experiment
 from perfkit.questions.reference_trainings import work
-from perfkit.questions.shared.precision import FLOAT32, seen_here
-from perfkit.questions.shared.reference_jobs import (
+from perfkit.questions.reference_trainings.work import (
     REFERENCES,
     RESIDENTS,
     Reference,
     not_eligible,
 )
+from perfkit.questions.shared.precision import FLOAT32, seen_here
 from perfkit.questions.shared.words import fact, failures
 
 _FED = {

@@ -9,8 +9,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
 from perfkit.findings.text import plain
 from perfkit.questions import result_of
-from perfkit.questions.scaling import SHARED, SpeedUps
-from perfkit.questions.scaling.work import GPU
+from perfkit.questions.scaling import GPU, SHARED, SpeedUps
 
 
 def scaling(finding: Finding) -> Figure:
@@ -51,10 +50,11 @@ def scaling(finding: Finding) -> Figure:
         rows.append(f"Efficiency of {gain.variant}: {share}")
     caption = ["bar: 95 % interval", "%: efficiency, the share of the ideal rate"]
     caption += ["dashed: n times the rate of one", *guess(finding).caption]
-    common = [] if result.kind == GPU else [SHARED.rstrip(".")]
-    common.append(canvas.origin(finding))
-    caption, rows = caption + common, rows + common
-    return curves.picture(title, "examples per second", caption, rows, fill)
+    common = [canvas.origin(finding)]
+    if result.kind != GPU:
+        common.insert(0, SHARED.rstrip("."))
+    quantity = "examples per second"
+    return curves.picture(title, quantity, caption + common, rows + common, fill)
 
 
 KINDS: dict[str, Kind[Finding]] = {

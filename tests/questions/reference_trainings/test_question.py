@@ -7,12 +7,12 @@ from perfkit.findings.standing import measurement
 from perfkit.findings.training import PARTS
 from perfkit.questions import experiment
 from perfkit.questions.reference_trainings import trainings, work
-from perfkit.questions.shared.precision import Hardware
-from perfkit.questions.shared.reference_jobs import (
+from perfkit.questions.reference_trainings.work import (
     REFERENCES,
     RESIDENTS,
     not_eligible,
 )
+from perfkit.questions.shared.precision import Hardware
 from tests.findings import made
 from tests.questions.references import ALONE, CALL, FED, measured
 

@@ -10,8 +10,16 @@ from perfkit.engine.tick import REFUSED, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.questions import experiment, gallery
-from perfkit.questions.scaling import SHARED, Scaling
-from perfkit.questions.scaling.work import FED, GPU, LOGICAL, OWN, STRATEGY, name_of
+from perfkit.questions.scaling import (
+    FED,
+    GPU,
+    LOGICAL,
+    OWN,
+    SHARED,
+    STRATEGY,
+    Scaling,
+    name_of,
+)
 from tests.charts.test_any_finding import check
 from tests.findings.made import finding, of_run
 from tests.questions.batches import timed_steps
