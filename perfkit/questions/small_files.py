@@ -1,9 +1,8 @@
 """What does it cost to read many small files: cold, warm, or packed into a few?
 
 The suspect: each file is looked up and opened, and a disk that is asked for little at a
-time waits more than it reads.
-The test: read the same examples as files and as TFRecord shards, from the disk and from
-memory. Before each cold pass the system is asked to forget the files.
+time waits more than it reads. The test: read the same examples as files and as TFRecord
+shards, from memory and from a disk whose files the system was asked to forget.
 """
 
 import functools

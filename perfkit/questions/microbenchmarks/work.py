@@ -72,6 +72,7 @@ _OPERATIONS = 1000
 
 def eager() -> Iterator[Yielded]:
     """Add two numbers, an operation at a time."""
+    # What is timed is so short that looking up a name of ``later`` would show.
     import tensorflow as tf
 
     without_gpus()
@@ -81,8 +82,6 @@ def eager() -> Iterator[Yielded]:
 
 def graph_call() -> Iterator[Yielded]:
     """Call a function that adds two numbers."""
-    import tensorflow as tf
-
     without_gpus()
     one = tf.constant(1.0)
     add = tf.function(lambda number: tf.add(number, one))
@@ -91,8 +90,6 @@ def graph_call() -> Iterator[Yielded]:
 
 def in_a_graph() -> Iterator[Yielded]:
     """Run a graph of a thousand additions, each waiting for the one before."""
-    import tensorflow as tf
-
     without_gpus()
     # It would make one operation of all of them.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
@@ -113,11 +110,7 @@ DISPATCH = tuple(
     for name, description, work in (
         ("eager operation", "adding two numbers, called from Python", eager),
         (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
-        (
-            "operation in a graph",
-            "additions in one graph, one after another",
-            in_a_graph,
-        ),
+        ("operation in a graph", "additions in a graph, one by one", in_a_graph),
     )
 )
 
