@@ -21,7 +21,8 @@ from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
 
 # A loop sums the first rows again and again: the table would take it too long.
-_LOOPED, _CHECKED_ROWS = 100, 1100
+_LOOPS, _LOOPED = ("row loop", "number loop"), 100
+_CHECKED_ROWS = 1100
 
 
 def _by_number(data: Any) -> Any:
@@ -98,7 +99,7 @@ class Vectorised(Experiment):
         return np.random.default_rng(0).standard_normal((rows, self.columns))
 
     def _run(self, name: str) -> Iterator[Yielded]:
-        data = self._table(_LOOPED if name.endswith("loop") else self.rows)
+        data = self._table(_LOOPED if name in _LOOPS else self.rows)
         sums = _sums_by(name)
         yield from repeated(lambda: sums(data), len(data))
 

@@ -11,7 +11,7 @@ from perfkit.machines.compare import compare
 from perfkit.machines.record import STEP, side_of
 from perfkit.questions import experiment
 from perfkit.questions.reference_trainings import trainings
-from perfkit.questions.shared.reference_jobs import REFERENCES
+from perfkit.questions.reference_trainings.work import REFERENCES
 from tests.engine.scripted import Script, Weather, play
 from tests.machines import pairs
 from tests.questions.references import ALONE, CALL, FED

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 import perfkit
+from perfkit import units
 from perfkit.engine.plan import Progress
-from perfkit.findings.record import Edit
+from perfkit.engine.statistics import Estimate
+from perfkit.findings.record import Edit, Fact
 from perfkit.questions.shared.race import Choice, Race
+from perfkit.questions.shared.words import fact
 from tests.engine.scripted import Script, Weather, play
 from tests.findings.made import failed
 from tests.questions.races import measured, rounds_of, slips, trial
@@ -24,7 +27,8 @@ def verdict(rates, against="", said=None, **more):
 
 
 def test_a_winner_is_an_imperative_with_its_gain_its_doubt_and_its_code():
-    said = {"warnings": ("It is large.",), "because": ("A fact.",), "next": "Go on."}
+    said = {"warnings": ("It is large.",), "because": ("A reason.",), "next": "Go on."}
+    said["facts"] = (Fact("a rate", "5"),)
     found = verdict({"old": 100, "new": 200, "apart": 900}, said=said)
     assert (found.winner, found.headline) == ("new", "Do new.")
     assert found.much == (
@@ -60,6 +64,16 @@ def test_it_may_be_held_against_another_than_the_run_has_or_against_none():
     found = verdict({"new": 200, "third": 100}, "old")
     assert (found.winner, found.sure) == ("", "not known yet")
     assert found.much.endswith('; how that compares with "old" is not known yet.')
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "row"),
+    [(1, 3, ("2 s", "1 s to 3 s")), (2, 2, ("2 s", "")), (-1, 3, ("?", ""))],
+    ids=["known", "exact", "not known"],
+)
+def test_a_number_is_a_row_with_its_interval(low, high, row):
+    made = fact("a step", Estimate(value=2, low=low, high=high), units.seconds)
+    assert (made.value, made.interval) == row
 
 
 def test_ties_are_said_as_ties():

@@ -149,7 +149,6 @@ EMPTY = {
     "batch-size": "No batch size could be timed.",
     "contention": "Whether anything slows this training is not known yet.",
     "cpu-or-gpu": "is not known yet.",
-    "scaling": "is not known yet.",
 }
 
 

@@ -101,7 +101,7 @@ def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(ask
     assert {note.name for note in notes} <= {"progress", REFUSED}
     places = set()
     for name, variant in asked.make_variants().items():
-        folder = asked._folder(*name.split(", "))
+        folder = asked._folder(name)
         places.add(tuple(sorted(folder.iterdir())))
         work = variant.work()
         assert next(work) is READY
@@ -112,16 +112,14 @@ def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(ask
         assert seen % asked.count == 0 or seen > asked.count
         work.close()
     assert len(places) == len(asked.make_variants())
-    for form, (read, _) in small_files._READERS.items():
-        paths = [str(path) for path in asked._folder(form, "warm").iterdir()]
+    for name, (read, _) in small_files._WAYS.items():
+        paths = [str(path) for path in asked._folder(name).iterdir()]
         assert [len(example.numpy()) for example in read(paths)] == [1000] * 200
 
 
 @pytest.mark.parametrize("shards", [900, 100])
 @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
-def test_a_pass_that_was_not_cold_is_warned_of_and_no_warm_one_judged_that_was_cold(
-    asked, share, warned, shards
-):
+def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned, shards):
     def verdict(rates, share):
         told = {name: {small_files._FROM_DISK: share} for name in rates}
         return asked.verdict(races.measured(rates, told=told))
@@ -129,22 +127,18 @@ def test_a_pass_that_was_not_cold_is_warned_of_and_no_warm_one_judged_that_was_c
     found = verdict({FILES: 100, SHARDS: shards}, share)
     assert found.winner == (SHARDS if shards == 900 else "")
     assert bool(found.warnings) == warned
-    assert any("came from the disk" in why for why in found.because)
-    every = dict.fromkeys((FILES, SHARDS, "files, warm", "shards, warm"), 100)
-    (said,) = [why for why in verdict(every, 0.6).because if "emory" in why]
-    assert said == "Memory is not judged: 60 % of it came from the disk."
-    (said,) = [why for why in verdict(every, 0.0).because if "emory" in why]
-    assert said.startswith("From memory, shards against files")
+    shown = "100 % to 100 %" if share == 1 else "10 % to 10 %"
+    assert [fact.value for fact in found.facts] == [shown, shown]
 
 
 def test_how_much_came_from_the_disk_is_told_of_every_pass(asked, monkeypatch):
     list(asked.prepare())
     counter = itertools.count(0, 500).__next__
-    monkeypatch.setattr(small_files, "_bytes_from_disk", counter)
+    monkeypatch.setattr(small_files.benchmark, "bytes_from_disk", counter)
     work = asked.make_variants()["files, warm"].work()
     told = next(one for one in work if isinstance(one, Note))
     # Fewer batches than are counted at a time: at the end of the pass.
     assert told == Note(small_files._FROM_DISK, 500 / (200 * 1000))
-    next(asked._folder("files", "cold").glob("*.bin")).unlink()
+    next(asked._folder(FILES).glob("*.bin")).unlink()
     with pytest.raises(small_files.BadFileError, match="run again"):
         next(asked.make_variants()[FILES].work())

@@ -18,12 +18,13 @@ from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.load import MEANT
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.text import as_sentence
+from perfkit.questions import result_of
 from perfkit.questions.base import Experiment
 from perfkit.questions.contention import loads, signs
-from perfkit.questions.contention.loads import DISK, GPU, LOADS, PIPELINES, Job
-from perfkit.questions.contention.signs import MYSTERY, QUIET
+from perfkit.questions.contention.loads import DISK, GPU, LOADS, Job
+from perfkit.questions.contention.signs import MYSTERY, QUIET, Readings
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.words import (
@@ -39,12 +40,10 @@ from perfkit.questions.shared.words import (
 
 _NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
 _NO_DISK = "is not run, because this system does not forget files: it would read memory"
-_WHO = {
+_CORES_OF = {
     loads.SLEEPING: "neither the training nor others use more cores than before",
     loads.DECODING: "the training itself uses the cores",
 }
-_OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
-_OF_PIPELINES = (signs.WAITING, signs.CPU_TIME)
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
 _OPEN = (
@@ -82,13 +81,18 @@ class Contention(Experiment):
 
         With ``mystery`` there is one other variant, and nothing tells what slows it.
         """
-        variants = [self._variant(QUIET, "The training alone.")]
+        does = {QUIET: "The training alone."}
+        if not self.mystery:
+            does |= {name: LOADS[name].action for name in self._slow}
+        variants = dict[str, Variant]()
+        for name, changes in does.items():
+            code = loads.code_of_training(LOADS.get(name), self.fed)
+            work = functools.partial(self._train, name)
+            variants[name] = Variant(name, work, changes, QUIET, code=code)
         if self.mystery:
-            does = "Something slows it."
-            variants.append(Variant(MYSTERY, self._sealed, does, QUIET))
-        else:
-            variants += [self._variant(name, LOADS[name].action) for name in self._slow]
-        return {variant.name: variant for variant in variants}
+            slowed = Variant(MYSTERY, self._sealed, "Something slows it.", QUIET)
+            variants[MYSTERY] = slowed
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files to read, and refuse loads that this machine cannot have."""
@@ -109,23 +113,38 @@ class Contention(Experiment):
                 refused[MYSTERY if self.mystery else DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> Readings:
+        """What the counters and the steps of each variant showed."""
+        return signs.read(measured)
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
+        readings = self.result(measured)
         compared = [c for c in measured.comparisons if c.baseline == QUIET]
         compared.sort(key=lambda c: c.ratio)
-        slower = [c for c in compared if c.verdict == "slower"]
+        slower = {c.variant: c for c in compared if c.verdict == "slower"}
+        worst = next(iter(slower.values()), None)
+        verdict = _of_none(compared)
+        if worst:
+            verdict = _of_worst(measured, worst, compared)
         # Of a mystery the length of a step and no more: the rest is for the reader.
-        if sealed := [c for c in compared if c.variant == MYSTERY]:
-            verdict = _of_mystery(measured, sealed[0])
-        elif slower:
-            verdict = _of_worst(measured, slower[0], compared)
-        else:
-            verdict = _of_none(compared)
-        facts = () if sealed else tuple(_facts(measured, compared, self.fed))
+        facts = [
+            Fact(f"{c.variant}: {change.sign.name}", str(change))
+            for c in compared
+            for change in readings.moved(c.variant).values()
+            if c.variant != MYSTERY
+        ]
+        because = [
+            f"{quoted(name)} is told from a busy machine: a step waits for input, "
+            f"and in the time that is added to it {clause}."
+            for name, clause in _CORES_OF.items()
+            if name in slower and signs.suspects(readings, name, self.fed) == (name,)
+        ]
         return replace(
             verdict,
-            warnings=(*verdict.warnings, *_not_quiet(measured)),
-            because=(*facts, *failures(measured)),
+            warnings=(*verdict.warnings, *_not_quiet(readings)),
+            facts=tuple(facts),
+            because=(*because, *failures(measured)),
         )
 
     @property
@@ -135,11 +154,6 @@ class Contention(Experiment):
             return signs.candidates(self.fed)
         words = self.variants.split(",")
         return tuple(name for name in LOADS if name in words or "all" in words)
-
-    def _variant(self, name: str, changes: str) -> Variant:
-        code = loads.code_of_training(LOADS.get(name), self.fed)
-        work = functools.partial(self._train, name)
-        return Variant(name, work, changes, QUIET, code=code)
 
     def _sealed(self) -> Iterator[Yielded]:
         return self._train(signs.sealed(self.mystery, self.fed))
@@ -151,15 +165,20 @@ class Contention(Experiment):
 def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
-    ties = tied_with(worst, compared, measured)
-    load = LOADS[worst.variant]
+    ties, load = tied_with(worst, compared, measured), LOADS.get(worst.variant)
+    degree = " most" if len(compared) > 1 and not ties else ""
+    times, ends = longer(worst)
+    takes = f"takes {times} times as long as when quiet"
+    if not times:
+        takes = "takes longer, by how much is not known yet"
+    rates = rates_behind(measured, worst)
     return Verdict(
-        headline=f"{load.slows} this training{'' if ties else ' most'}.",
-        much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
+        headline=f"{load.slows if load else 'Something slows'} this training{degree}.",
+        much=f"With {quoted(worst.variant)} a step {takes}{rates}.",
         sure=worst.sure,
-        interval=longer(worst)[1],
+        interval=ends,
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"Where yours shows the same signs, {load.remedy}",
+        next=f"Where yours shows the same signs, {load.remedy}" if load else _OPEN,
     )
 
 
@@ -167,7 +186,7 @@ def _of_none(compared: list[Comparison]) -> Verdict:
     noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
     if compared and not noisy:
         return Verdict(
-            headline="Leave them as they are: none of these slows this training.",
+            headline="None of these is shown to slow this training.",
             much="Each costs less than 10 %, if anything.",
             sure=sure_of_all(compared),
         )
@@ -180,60 +199,14 @@ def _of_none(compared: list[Comparison]) -> Verdict:
     )
 
 
-def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
-    headline, next_step = "The mystery is not shown to slow this training.", ""
-    if compared.verdict == "too noisy to say":
-        headline = "Whether the mystery slows this training is not known yet."
-        next_step = MORE
-    if compared.verdict == "slower":
-        headline, next_step = "Something slows this training.", _OPEN
-    return Verdict(
-        headline=headline,
-        much=_longer(measured, compared, "With it"),
-        sure=compared.sure,
-        interval=longer(compared)[1],
-        next=next_step,
-    )
-
-
-def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
-    """The time of a step as a multiple of the quiet one, and both rates."""
-    times, _ = longer(compared)
-    takes = f"takes {times} times as long as when quiet"
-    if not times:
-        takes = "is longer or not, which is not known yet"
-    return f"{beside} a step {takes}{rates_behind(measured, compared)}."
-
-
-def _not_quiet(measured: Measurement) -> Iterator[str]:
-    cores = signs.values(measured, QUIET).get(signs.OTHERS)
+def _not_quiet(readings: Readings) -> Iterator[str]:
+    cores = readings.rounds(signs.OTHERS, QUIET)
     if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
         yield (
             f"Beside {quoted(QUIET)}, too, other programs kept "
             f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
             "more clearly."
         )
-
-
-def _facts(
-    measured: Measurement, compared: list[Comparison], fed: str
-) -> Iterator[str]:
-    """Yield the signs of each load, worst first, and what tells a pipeline apart."""
-    for name in [c.variant for c in compared]:
-        moved = signs.moved(signs.changes(measured, name))
-        # What points to something comes first: others' cores may grow beside a training
-        # that waits, and waiting beside others.
-        first = _OF_PIPELINES if name in PIPELINES else _OF_LOADS
-        order = dict.fromkeys((*first, *moved))
-        changes = "; ".join(str(moved[sign]) for sign in order if sign in moved)
-        yield f"{quoted(name)}: {changes or 'no counter moved with it in every round'}."
-    slower = {c.variant for c in compared if c.verdict == "slower"}
-    for name, clause in _WHO.items():
-        if name in slower and signs.suspects(measured, name, fed) == (name,):
-            yield (
-                f"{quoted(name)} is told from a busy machine: a step waits for input, "
-                f"and in the time that is added to it {clause}."
-            )
 
 
 def opened(finding: Finding) -> str:
@@ -251,20 +224,21 @@ def opened(finding: Finding) -> str:
             '`perfkit.run("contention", mystery=7)`, or with any other number.'
         )
     fed = str(finding.parameters.get("fed"))
-    truth, suspects = signs.sealed(number, fed), signs.suspects(finding, MYSTERY, fed)
-    changes = signs.moved(signs.changes(finding, MYSTERY)).values()
-    judged = []
+    readings: Readings = result_of(finding)
+    truth, suspects = signs.sealed(number, fed), signs.suspects(readings, MYSTERY, fed)
+    lines = [f"It was {quoted(truth)}."]
+    for sign, change in readings.moved(MYSTERY).items():
+        lines.append(as_sentence(f"{sign.name}: {change}"))
     if not suspects:
-        judged = ["In this run no counter moved far enough to point to anything."]
+        lines.append("In this run no counter moved far enough to point to anything.")
     elif len(suspects) > 1:
-        judged = [
+        lines.append(
             f"By these it may be {listed(suspects)}: which one cannot be told from "
             "this run. A quieter machine or more seconds may decide it."
-        ]
+        )
     elif truth not in suspects:
-        judged = [
+        lines.append(
             f"In this run these point to {listed(suspects)}, and that is wrong. "
             "Something else came by: run it again on a quieter machine."
-        ]
-    moved = [as_sentence(str(change)) for change in changes]
-    return "\n".join([f"It was {quoted(truth)}.", *moved, *judged])
+        )
+    return "\n".join(lines)

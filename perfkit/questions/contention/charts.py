@@ -1,7 +1,7 @@
 """The chart of what counters and steps show."""
 
 import math
-import statistics
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -9,12 +9,12 @@ from matplotlib.figure import Figure as Drawing
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-from perfkit.questions.contention.signs import QUIET, SIGNS, Sign, values
+from perfkit.questions import result_of
+from perfkit.questions.contention.signs import QUIET, SIGNS
 
 # Of each variant, each sign's numbers by round.
-Readings = dict[str, dict[Sign, dict[int, float]]]
+Signs = dict[str, dict[str, dict[str, float]]]
 
 _ROW, _ABOVE, _BELOW, _ABREAST = 22, 26, 12, 3
 # Beside a bar its number needs so many pixels.
@@ -24,7 +24,7 @@ _NUMBER = 78
 def signs(finding: Finding) -> Figure:
     """Draw each sign's mean over the rounds, a bar per variant and a dot per round."""
     title = f"{plain(finding.experiment, 40)}: what the counters and the steps show"
-    readings = _read(finding)
+    readings: Signs = result_of(finding).signs
     if not readings:
         return canvas.message(title, "No variant was sampled for long enough.")
     panes = [sign for sign in SIGNS if any(sign in row for row in readings.values())]
@@ -47,24 +47,16 @@ def signs(finding: Finding) -> Figure:
 
     words = []
     for variant, row in readings.items():
-        means = (f"{s.name} {s.write(_mean(rounds))}" for s, rounds in row.items())
+        means = [f"{sign} {_mean(sign, rounds)}" for sign, rounds in row.items()]
         words.append(f"{plain(variant, 60)}: {', '.join(means)}")
     return canvas.paint(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
 
 
-def _read(finding: Finding) -> Readings:
-    """What was read of each variant, the quiet training first."""
-    names = [standing.variant for standing in standings(finding)]
-    names.sort(key=lambda name: name != QUIET)
-    readings = {name: values(finding, name) for name in names}
-    return {name: row for name, row in readings.items() if row}
+def _mean(sign: str, rounds: dict[str, float]) -> str:
+    return SIGNS[sign].write(fmean(rounds.values()))
 
 
-def _mean(rounds: dict[int, float]) -> float:
-    return statistics.fmean(rounds.values())
-
-
-def _draw(axes: Axes, sign: Sign, readings: Readings) -> None:
+def _draw(axes: Axes, sign: str, readings: Signs) -> None:
     peak = max(n for row in readings.values() for n in row.get(sign, {}).values())
     axes.set_ylim(len(readings) - 0.5, -0.5)
     axes.set_xlim(0, peak * 1.02 or 1.0)
@@ -73,21 +65,21 @@ def _draw(axes: Axes, sign: Sign, readings: Readings) -> None:
     axes.axvline(0, color=INK, lw=0.8)
     for place, (variant, row) in enumerate(readings.items()):
         if sign not in row:
-            canvas.note(axes, "not told", (0, place), (4, 0), in_row=True)
+            canvas.note(axes, "not known", (0, place), (4, 0), in_row=True)
             continue
-        mean, dots = _mean(row[sign]), list(row[sign].values())
+        dots = list(row[sign].values())
         colour = GREY if variant == QUIET else BLUE
-        axes.barh(place, mean, 0.62, color=colour, alpha=0.75)
+        axes.barh(place, fmean(dots), 0.62, color=colour, alpha=0.75)
         axes.plot(dots, [place] * len(dots), ".", color=INK, ms=3.5, alpha=0.7)
-        canvas.note(axes, sign.write(mean), (1, place), (6, 0), in_row=True)
-    canvas.note(axes, sign.name, (0, 1), (0, 10), fontsize=SMALL, fontweight="bold")
+        canvas.note(axes, _mean(sign, row[sign]), (1, place), (6, 0), in_row=True)
+    canvas.note(axes, sign, (0, 1), (0, 10), fontsize=SMALL, fontweight="bold")
 
 
 KINDS: dict[str, Kind[Finding]] = {
     "signs": Kind(
         signs,
         "What the counters and the steps show",
-        lambda f: bool(_read(f)),
+        lambda finding: bool(result_of(finding).signs),
         leads=True,
     ),
 }

@@ -1,6 +1,7 @@
 """Loads beside a training, and the training beside them."""
 
 import contextlib
+import functools
 import os
 import statistics
 import subprocess
@@ -14,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from perfkit import units
 from perfkit.engine.monitor import OTHERS_VARIABLE
 from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
 from perfkit.errors import RunError
-from perfkit.machine.collect import drop_cached_file
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.contention import programs
 from perfkit.questions.shared import benchmark, cache
@@ -114,7 +113,10 @@ LOADS = {
 }
 
 
-def check(working: list[subprocess.Popen[bytes]]) -> None:
+Processes = list[subprocess.Popen[bytes]]
+
+
+def check(working: Processes) -> None:
     """Raise ``RunError`` if a process has ended, by its limit or because of others."""
     if any(process.poll() is not None for process in working):
         raise RunError(_ENDED)
@@ -123,7 +125,7 @@ def check(working: list[subprocess.Popen[bytes]]) -> None:
 @contextlib.contextmanager
 def at_work(
     load: Load, processes: int = 0, *, limit: float = LIMIT_S
-) -> Iterator[list[subprocess.Popen[bytes]]]:
+) -> Iterator[Processes]:
     """Let a load work while the block runs, which is given its processes.
 
     Args:
@@ -135,8 +137,9 @@ def at_work(
         RunError: It could not start.
     """
     count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
-    # -P keeps a file of the reader's from standing in for a module.
-    command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
+    # -P keeps a file of the reader's from standing in for a module. As a file, because
+    # `python -m` warns about a module whose package has imported it.
+    command = [sys.executable, "-P", programs.__file__, load.work, str(limit)]
     needs = benchmark.files("")[0] if load.name == DISK else ""
     if load.name == MEMORY:
         size = min(_HELD_BYTES, free_bytes() // _HELD_SHARE)
@@ -144,7 +147,7 @@ def at_work(
     command += [str(os.getpid()), needs]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, OTHERS_VARIABLE: "1"}
-    working = list[subprocess.Popen[bytes]]()
+    working = Processes()
     with contextlib.ExitStack() as stack:
         for _ in range(count):
             process = subprocess.Popen(command, env=environment, **pipes)
@@ -162,7 +165,6 @@ def at_work(
 MODEL = "small-cnn"
 # A slow pipeline needs so many times what a step takes to make the next batch.
 SLOWER = 2.0
-FORGETTING = "making the system forget the file"
 _BATCHES = 8
 # Pictures of this side lie on the disk; every seventh pixel is trained on.
 _SIDE, _STRIDE = 224, 7
@@ -202,7 +204,7 @@ def train(job: Job) -> Iterator[Yielded]:
     Raises:
         RunError: The load ended before.
     """
-    load, nothing = job.load, contextlib.nullcontext(list[subprocess.Popen[bytes]]())
+    load, nothing = job.load, contextlib.nullcontext(Processes())
     with at_work(load, job.processes) if load and load.work else nothing as beside:
         seconds, batches = list[float](), _fed(job)
         if load and load.name == SLEEPING:
@@ -225,7 +227,8 @@ def make() -> Generator[Note, None, Path]:
         MissingPartError: There is no room for it.
     """
     size = _RECORD * _RECORDS
-    return (yield from cache.make(_FOLDER, _write, size=size, label="pictures to read"))
+    write = functools.partial(benchmark.write_noise, name=_FILE, size=size)
+    return (yield from cache.make(_FOLDER, write, size=size, label="pictures to read"))
 
 
 def _steps(
@@ -241,14 +244,17 @@ def _steps(
             seconds.append(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
-            drop_cached_file(str(cache.folder() / _FOLDER / _FILE))
-            yield Pause(FORGETTING)
+            yield benchmark.forget([_path()])
+
+
+def _path() -> str:
+    return str(cache.folder() / _FOLDER / _FILE)
 
 
 def _fed(job: Job) -> Any:
     """Batches without an end: from memory, or read and cut out of a file."""
     if job.fed == "disk":
-        return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
+        return from_disk(_path(), _decoded, job.batch)
     return from_memory(*MODELS[MODEL].batch(_BATCHES * job.batch), job.batch)
 
 
@@ -329,12 +335,3 @@ def _decoding(
         return images + tf.minimum(seen, 0.0), labels
 
     return stage
-
-
-def _write(folder: Path) -> Iterator[Note]:
-    yield Note("progress", f"Writing {units.size(_RECORD * _RECORDS)} of pictures")
-    with open(folder / _FILE, "wb") as file:
-        for _ in range(_RECORDS):
-            file.write(os.urandom(_RECORD))
-        file.flush()
-        os.fsync(file.fileno())

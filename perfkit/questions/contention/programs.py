@@ -1,4 +1,4 @@
-"""What a load does, in a process of its own: run as ``python -m`` by ``loads``.
+"""What a load does, in a process of its own: ``loads`` runs this file.
 
 It works without an end, and yet it cannot stay. The system ends it when its time is
 over, and when the process that started it is gone, even while it stands still. Little

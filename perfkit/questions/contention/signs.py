@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.trial import Trial
-from perfkit.findings.record import Finding
 from perfkit.questions.contention.loads import (
     CPU,
     DECODING,
@@ -22,8 +21,6 @@ from perfkit.questions.contention.loads import (
     PIPELINES,
     SLEEPING,
 )
-
-Run = Measurement | Finding
 
 QUIET, MYSTERY = "quiet", "mystery"
 _GPU_BUSY = re.compile(r"gpu\d+_busy")
@@ -45,12 +42,10 @@ def sealed(number: int, fed: str) -> str:
 class Sign:
     """Something to read from a trial.
 
-    It ``says`` half a sentence, with a place for the number. Nothing is said before it
-    grows by ``threshold``, which may be a share of what it was.
+    It has to grow by ``threshold`` to be one, which may be a share of what it was.
     """
 
     name: str
-    says: str
     write: Callable[[float], str]
     threshold: float
     share: bool = False
@@ -69,17 +64,14 @@ def _per_second(value: float) -> str:
     return f"{units.size(value)}/s"
 
 
-STEP = Sign("a step", "a step took {}", units.seconds, 0.1, share=True)
-_WAITED = "{} of the time went into waiting for input"
-WAITING = Sign("waiting for input", _WAITED, units.percent, 0.15)
-OTHERS = Sign("other programs", "other programs kept {} busy", _cores, 0.3)
-_OWN = "a step took {} of the training's own CPU time"
-CPU_TIME = Sign("CPU time of a step", _OWN, units.seconds, 0.2, share=True)
-_HOLDS = "all but the training held {} of memory"
-HELD = Sign("memory of others", _HOLDS, units.size, 300e6)
-READ = Sign("others read", "other programs read {} from the disk", _per_second, 20e6)
-BUSY = Sign("GPU busy", "the GPU was busy for {}", units.percent, 0.15)
-SIGNS = (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)
+STEP = Sign("a step", units.seconds, 0.1, share=True)
+WAITING = Sign("waiting for input", units.percent, 0.15)
+OTHERS = Sign("other programs", _cores, 0.3)
+CPU_TIME = Sign("CPU time of a step", units.seconds, 0.2, share=True)
+HELD = Sign("memory of others", units.size, 300e6)
+READ = Sign("others read", _per_second, 20e6)
+BUSY = Sign("GPU busy", units.percent, 0.15)
+SIGNS = {s.name: s for s in (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)}
 
 
 @dataclass(frozen=True)
@@ -107,23 +99,54 @@ class Change:
         return min(grew) > 0.5 and statistics.fmean(grew) > 1
 
     def __str__(self) -> str:
-        """Half a sentence."""
-        words = self.sign.says.format(self.sign.write(self.after))
-        return f"{words}, against {self.sign.write(self.before)} when quiet"
+        """Both means: ``"1.20 cores, against 0.05 cores when quiet"``."""
+        write = self.sign.write
+        return f"{write(self.after)}, against {write(self.before)} when quiet"
 
 
 Changes = dict[Sign, Change]
 
 
-def values(run: Run, variant: str) -> dict[Sign, dict[int, float]]:
-    """Read every sign from every completed trial of a variant, by round."""
-    readings: dict[Sign, dict[int, float]] = {}
-    for trial in run.trials:
-        if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
-            continue
-        for sign, number in _read(trial, run.samples).items():
-            readings.setdefault(sign, {})[trial.round] = number
-    return readings
+@dataclass(frozen=True)
+class Readings:
+    """What counters and steps showed.
+
+    Attributes:
+        signs: By variant, name of the sign and number of the round.
+    """
+
+    signs: dict[str, dict[str, dict[str, float]]]
+
+    def rounds(self, sign: Sign, variant: str) -> dict[str, float]:
+        """What a variant showed of a sign, by number of the round."""
+        return self.signs.get(variant, {}).get(sign.name, {})
+
+    def changes(self, variant: str) -> Changes:
+        """Every sign that was read of a variant and of quiet in the same rounds."""
+        compared = {}
+        for sign in SIGNS.values():
+            before, after = self.rounds(sign, QUIET), self.rounds(sign, variant)
+            if rounds := [(before[r], after[r]) for r in before if r in after]:
+                compared[sign] = Change(sign, tuple(rounds))
+        return compared
+
+    def moved(self, variant: str) -> Changes:
+        """The signs that grew, apart from the length of a step."""
+        changes = self.changes(variant).items()
+        return {sign: c for sign, c in changes if sign is not STEP and c.moved}
+
+
+def read(measured: Measurement) -> Readings:
+    """Read every sign from every completed trial."""
+    signs: dict[str, dict[str, dict[str, float]]] = {}
+    for variant in measured.variants:
+        for trial in measured.trials_of(variant.name):
+            if trial.outcome != "completed" or trial.is_try:
+                continue
+            for sign, number in _read(trial, measured.samples).items():
+                rounds = signs.setdefault(variant.name, {}).setdefault(sign.name, {})
+                rounds[str(trial.round)] = number
+    return Readings(signs)
 
 
 def _read(
@@ -164,24 +187,6 @@ def _read(
     return signs
 
 
-def changes(run: Run, variant: str) -> Changes:
-    """Every sign that was read of a variant and of quiet in the same rounds."""
-    quiet, loaded = values(run, QUIET), values(run, variant)
-    compared = {}
-    for sign in SIGNS:
-        before, after = quiet.get(sign, {}), loaded.get(sign, {})
-        if rounds := sorted(before.keys() & after.keys()):
-            compared[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
-    return compared
-
-
-def moved(changes: Changes) -> Changes:
-    """The signs that grew, apart from the length of a step."""
-    return {
-        s: change for s, change in changes.items() if s is not STEP and change.moved
-    }
-
-
 # In the added time a training that sleeps uses less than this share of the cores that
 # it uses when quiet, one that computes more than the other.
 _ASLEEP, _AT_WORK = 0.3, 0.5
@@ -189,14 +194,13 @@ _ASLEEP, _AT_WORK = 0.3, 0.5
 _HELD_PER_CORE = 20e6
 
 
-def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
+def suspects(readings: Readings, variant: str, fed: str = "memory") -> tuple[str, ...]:
     """Name what may slow it: one, several that cannot be told apart, or none.
 
     Where a training waits and others took cores, both may be to blame: they starve a
     good pipeline, or take what a waiting training leaves.
     """
-    compared = changes(run, variant)
-    growth = moved(compared)
+    compared, growth = readings.changes(variant), readings.moved(variant)
     if BUSY in growth:
         return (GPU,)
     if READ in growth:

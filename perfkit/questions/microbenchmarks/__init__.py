@@ -2,12 +2,11 @@
 
 The suspect: one part (the interpreter, memory, the disk, decoding, arithmetic, the way
 to the GPU) is slower than such a part should be, and everything waits for it.
-The test: give each part work of a known size and nothing else, count what it gets done
-per second, and hold that against what the part could do in theory, where that is known.
+The test: give each part work of a known size and nothing else, and compare its rate
+with what the part could do in theory, where that is known.
 
-Nothing is called weak but where a whole interval says so. Limits in theory are reached
-by no real work, so only what stays below half of one counts as weak against it, and
-only where sound machines reach more than that.
+A part is weak where a whole interval says so: below half of a limit in theory, and only
+where sound machines reach more than that.
 """
 
 import importlib.util
@@ -23,7 +22,7 @@ from perfkit.engine.statistics import Comparison, Sure, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import PerfkitError
 from perfkit.findings import standing
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
@@ -38,7 +37,7 @@ from perfkit.questions.shared.benchmark import (
     without_gpus,
 )
 from perfkit.questions.shared.peaks import Hardware
-from perfkit.questions.shared.words import MORE, instead
+from perfkit.questions.shared.words import MORE, fact, rates_behind
 
 NO_GPU = "GPU microbenchmarks"
 _GROUPS = (
@@ -69,6 +68,8 @@ _BUSY = 0.1
 _NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
 _NONE = "No part of this machine is shown to be weak."
 _NO_LIMIT = "What these parts could reach at most is not known here."
+_ONCE = "Each part was tried once: what it reached is shown, not claimed."
+_ASK_DOCTOR = "Run `perfkit doctor`: it says what holds {} back."
 _QUIET = "Close what else keeps the cores busy, then measure again."
 # OpenBLAS as NumPy's wheels bring it.
 _NUMPY_THREADS = 64
@@ -124,7 +125,7 @@ class Microbenchmarks(Experiment):
             try:
                 paths = yield from benchmark.make(self.data)
                 forgets = benchmark.forgets(paths)
-                reading = benchmark.COLD if forgets else benchmark.CACHED
+                reading = f" {benchmark.COLD if forgets else benchmark.CACHED}"
             except PerfkitError as error:
                 refused[benchmark.NAME] = str(error)
         if not names.isdisjoint(work.NAMES):
@@ -146,39 +147,26 @@ class Microbenchmarks(Experiment):
         if not measured.timings:
             return Verdict(headline="Nothing could be timed.", next=_QUIETER)
         busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
-        if max(timing.trials for timing in measured.timings) < 2:
-            return Verdict(
-                headline=_NOT_KNOWN,
-                much="Each part was tried once: what it reached is shown, not claimed.",
-                sure="not known yet",
-                because=(*busy, *missing),
-                next=MORE,
-            )
-        weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
+        facts = (_arithmetic(measured), *_call_cost(measured))
+        is_first = max(timing.trials for timing in measured.timings) < 2
+        is_open = is_first or bool(busy)
+        weak = [] if is_open else sorted(_weak(measured), key=lambda part: part.share)
         limited = any(m.limit for m in microbenchmarks(measured.notes).values())
-        headline = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
-        worst, *milder = weak or [Weak(1.0, headline, _arithmetic(measured))]
-        sure: Sure = "sure" if weak else "not known yet" if busy else ""
+        headline = _NOT_KNOWN if is_open else _NONE if limited else _NO_LIMIT
+        worst = weak[0] if weak else Weak(1.0, headline, facts[0])
+        much = f"{worst.fact.label}: {worst.fact.value}."
+        sure: Sure = "sure" if weak else "not known yet" if is_open else ""
         noisy = any(map(_is_noisy, measured.timings))
         steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
         return Verdict(
             headline=worst.do,
-            much=worst.sentence,
+            much=_ONCE if is_first else much,
             sure=worst.compared.sure if worst.compared else sure,
             interval=worst.compared.ends if worst.compared else "",
-            because=(
-                *busy,
-                *(f"Weak as well: {part.sentence} {part.do}" for part in milder),
-                *([_arithmetic(measured)] if weak else []),
-                *_call_cost(measured),
-                *missing,
-            ),
-            next="\n".join(steps),
+            facts=(*(part.fact for part in weak), *facts),
+            because=(*busy, *missing),
+            next=MORE if is_first else "\n".join(steps),
         )
-
-    @property
-    def _groups(self) -> list[str]:
-        return self.parts.split(",")
 
     @property
     def _benchmarks(self) -> tuple[Benchmark, ...]:
@@ -191,11 +179,7 @@ class Microbenchmarks(Experiment):
             "disk": (benchmark.benchmark(self.data),),
             "images": work.IMAGES,
             "pipeline": work.PIPELINE,
-            "tensorflow": (
-                *work.DISPATCH,
-                *benchmark.PRODUCTS,
-                *benchmark.CONVOLUTIONS,
-            ),
+            "tensorflow": (*work.DISPATCH, *benchmark.ON_CPU),
             "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if has_gpu else (),
             "heat": gpu.HEAT if has_gpu else (),
         }
@@ -203,7 +187,7 @@ class Microbenchmarks(Experiment):
             bench
             for group, benchmarks in by_group.items()
             for bench in benchmarks
-            if group in self._groups or bench.name == self.baseline
+            if group in self.parts.split(",") or bench.name == self.baseline
         )
 
     def _out_of_reach(self) -> dict[str, str]:
@@ -218,11 +202,11 @@ class Microbenchmarks(Experiment):
         """What each microbenchmark counts and what is possible, for the finding."""
         counts = {}
         for bench in self._benchmarks:
-            peak, details = bench.peak(hardware), {benchmark.NAME: reading}
+            peak, does = bench.peak(hardware), bench.description
             counts[bench.name] = Microbenchmark(
                 unit=bench.unit,
                 group=bench.group,
-                what=f"{bench.description} {details.get(bench.name, '')}".rstrip(),
+                what=f"{does}{reading}" if bench.name == benchmark.NAME else does,
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
@@ -234,7 +218,7 @@ class Microbenchmarks(Experiment):
     def _no_gpu(self) -> str:
         """Why none of a GPU is there; "" where one is, or none is asked for."""
         gpus, reason = gpus_here()
-        if gpus or not {"gpu", "heat"} & set(self._groups):
+        if gpus or not {"gpu", "heat"} & set(self.parts.split(",")):
             return ""
         return reason or "this machine has no GPU"
 
@@ -260,13 +244,13 @@ class Weak:
     Attributes:
         share: Of what it should reach; what is lowest is named first.
         do: What to do about it, in a sentence.
-        sentence: How weak it is, in a sentence.
+        fact: How weak it is.
         compared: What shows that; None for a rate against a limit.
     """
 
     share: float
     do: str
-    sentence: str
+    fact: Fact
     compared: Comparison | None = None
 
 
@@ -282,22 +266,21 @@ def _other_programs(measured: Measurement) -> Iterator[str]:
         )
 
 
-def _arithmetic(measured: Measurement) -> str:
+def _arithmetic(measured: Measurement) -> Fact:
     """What products reach on all cores, by the library that is faster at it."""
-    names = (benchmark.BASELINE, benchmark.TENSORFLOW)
+    names, label = (benchmark.BASELINE, benchmark.TENSORFLOW), "Products in float32"
     timings = [timing for name in names if (timing := _timing(measured, name))]
     best = max(timings, key=lambda timing: timing.rate, default=None)
     if best is None:
-        return f"{len(measured.timings)} parts were timed."
+        return Fact("Parts that were timed", str(len(measured.timings)))
     counts = microbenchmarks(measured.notes).get(best.variant)
     if counts is None or counts.limit is None:
         rate = units.rate_between(best.rate, best.low, best.high, "FLOP")
-        return f"Matrix products in float32 reach {rate}."
+        return Fact(label, rate)
     possible = f"what {counts.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
-        return f"What matrix products reach of {possible} is not known yet."
-    share = share_of(best, counts.limit, possible)
-    return f"Matrix products in float32 reach {share}."
+        return Fact(label, f"what they reach of {possible} is not known yet")
+    return Fact(label, share_of(best, counts.limit, possible))
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
@@ -307,11 +290,8 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             continue
         if timing.high < _WEAK * limit:
             share = timing.rate / limit
-            yield Weak(
-                share,
-                "Run `perfkit doctor`: it says what holds the GPU or its link back.",
-                f'"{name}" reaches {units.percent(share)} of its limit.',
-            )
+            row = Fact(name, share_of(timing, limit))
+            yield Weak(share, _ASK_DOCTOR.format("the GPU or its link"), row)
     cores = _cores(measured)
     for alone, together in _ON_CORES:
         ratio = _ratio(measured, together, alone)
@@ -319,22 +299,14 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
         numpy = together == benchmark.BASELINE
         threads = min(cores, _NUMPY_THREADS) if numpy else cores
         if ratio and cores > 1 and ratio.high < _WEAK * threads:
-            yield Weak(
-                ratio.ratio / cores,
-                "Run `perfkit doctor`: it says what holds the cores back.",
-                f'"{together}" on {cores:g} cores is {units.times(ratio.ratio)} times '
-                f"as fast as on one{_rates(measured, ratio)}.",
-                ratio,
-            )
+            row = _rates(measured, ratio, f"{together}, {cores:g} cores against one")
+            do = _ASK_DOCTOR.format("the cores")
+            yield Weak(ratio.ratio / cores, do, row, ratio)
     ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
     if ratio and ratio.low > 1 / _WORSE:
-        yield Weak(
-            1 / ratio.ratio,
-            "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`.",
-            f"TensorFlow multiplies matrices {units.times(ratio.ratio)} times as fast "
-            f"as NumPy here{_rates(measured, ratio)}.",
-            ratio,
-        )
+        row = _rates(measured, ratio, "Matrix products, TensorFlow against NumPy")
+        do = "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`."
+        yield Weak(1 / ratio.ratio, do, row, ratio)
     size = measured.notes.get(IMAGE_BYTES)
     disk, decoded = (_timing(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
     if not (size and disk and decoded and disk.is_known and decoded.is_known):
@@ -345,29 +317,21 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
         yield Weak(
             rates[0] / rates[1],
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
-            f"The disk gives {gives} where the cores decode {needed}.",
+            Fact("The disk", f"{gives}, where the cores decode {needed}"),
         )
 
 
-def _call_cost(measured: Measurement) -> Iterator[str]:
+def _call_cost(measured: Measurement) -> Iterator[Fact]:
+    """What a call costs; a step that takes not much longer is mostly that."""
     if call := _timing(measured, work.GRAPH_CALL):
-        times = 1 / call.rate, 1 / call.high, 1 / call.low
-        yield (
-            f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
-            "step that takes not much longer is mostly that."
-        )
+        yield fact("A call of a tf.function", call.seconds(1), units.seconds)
 
 
 def _missing(measured: Measurement) -> Iterator[str]:
     variants = (v.name for v in measured.variants if not v.unavailable)
     missed = [name for name in variants if measured.timing(name) is None]
     if missed:
-        stopped = any(
-            t.outcome == "stopped" and "run was stopped" in t.message
-            for t in measured.trials
-        )
-        reason = "The run was stopped" if stopped else "A larger budget may reach them"
-        yield f"Not measured: {', '.join(missed)}. {reason}."
+        yield f"Not measured: {', '.join(missed)}. A longer run may reach them."
 
 
 def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
@@ -376,13 +340,12 @@ def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | N
     return compared if compared and compared.is_judged and compared.ends else None
 
 
-def _rates(measured: Measurement, compared: Comparison) -> str:
-    """The two rates of a ratio."""
+def _rates(measured: Measurement, compared: Comparison, label: str) -> Fact:
+    """A ratio with its two rates."""
     counts = microbenchmarks(measured.notes).get(compared.variant)
-    names = (compared.variant, compared.baseline)
-    return instead(
-        *map(measured.timing, names), unit=counts.unit if counts else "units"
-    )
+    rates = rates_behind(measured, compared, counts.unit if counts else "units")
+    times = f"{units.times(compared.ratio)} times as fast{rates}"
+    return Fact(label, times, compared.ends)
 
 
 def _timing(measured: Measurement, name: str) -> Timing | None:

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
@@ -28,69 +27,61 @@ _LONGEST = 62
 
 def each_part(finding: Finding) -> Figure:
     """Draw each microbenchmark's rate, as a share of its limit where there is one."""
-    stood = standings(finding)
+    stood, entries = standings(finding), list[tuple[str, Standing | None]]()
+    for group, members in itertools.groupby(stood, key=lambda standing: standing.group):
+        entries += [(group, None)] if group else []
+        entries += [(standing.variant, standing) for standing in members]
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
-    entries = list(_rows(stood))
+    benchmarks, caption = microbenchmarks(finding.notes), list[str]()
+    if limited := any(s.timing and s.limit for s in stood):
+        caption += ["bar: share of the limit in theory that is reached"]
+        caption += ["upright line: that limit", "thin line: 95 % interval"]
+    if any(s.timing and s.limit is None for s in stood):
+        caption.append("without a bar: no limit is known, and what is done is said")
 
     def draw(axes: Axes) -> None:
-        _set_scale(axes, stood)
-        for row, (_, standing) in enumerate(entries):
+        # Limits rest on clocks that may be higher: what is beyond one is drawn at it.
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_visible(limited)
+        axes.spines["bottom"].set_visible(limited)
+        if limited:
+            curves.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
+            axes.set_xlabel("share of what is possible in theory")
+        for row, (name, standing) in enumerate(entries):
             if standing is None:
                 axes.get_yticklabels()[row].set_fontweight("bold")
             else:
-                _draw_row(axes, row, standing, finding)
+                benchmark = benchmarks.get(name)
+                _draw_row(axes, row, standing, benchmark.what if benchmark else "")
 
+    sources = (entry.limit_from for entry in benchmarks.values())
+    sentences = [_sentence(standing) for standing in stood]
+    sentences += [f"A limit: {text}" for text in dict.fromkeys(filter(None, sources))]
     return rows.picture(
         title,
         [(text, (_beside(standing), "")) for text, standing in entries],
-        canvas.caption_lines([*_caption(stood), *guess(finding).caption]),
+        canvas.caption_lines([*caption, *guess(finding).caption]),
         draw,
-        alt=f"{title}. {_in_words(finding, stood)}",
+        alt=f"{title}. {'. '.join(sentences)}.",
         height=_HEIGHT,
     )
 
 
-def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:
-    """The name of each group, then its microbenchmarks."""
-    for group, members in itertools.groupby(stood, key=lambda s: s.group):
-        if group:
-            yield group, None
-        yield from ((standing.variant, standing) for standing in members)
-
-
-def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
-    # Limits rest on clocks that may be higher: what is beyond one is drawn at it.
-    axes.set_xlim(0, 1)
-    if not any(s.timing and s.limit for s in stood):
-        axes.xaxis.set_visible(False)
-        axes.spines["bottom"].set_visible(False)
-        return
-    curves.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
-    axes.set_xlabel("share of what is possible in theory")
-
-
-def _draw_row(axes: Axes, row: int, standing: Standing, finding: Finding) -> None:
+def _draw_row(axes: Axes, row: int, standing: Standing, does: str) -> None:
     timing, limit = standing.timing, standing.limit
     if timing is None:
         rows.within(axes, row, plain(standing.problem, _LONGEST))
-        return
-    if limit is None:
-        benchmark = microbenchmarks(finding.notes).get(standing.variant)
-        words = plain(benchmark.what if benchmark else "", _fitting(axes))
+    elif limit is None:
+        wide = axes.get_position().width * canvas.WIDTH
+        fitting = max(10, int(wide / canvas.text_width(["x"], SMALL)))
+        words = plain(does, fitting)
         canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
-        return
-    share, low, high = (
-        min(value / limit, 1.0) for value in (timing.rate, timing.low, timing.high)
-    )
-    axes.barh(row, share, height=0.5, color=BLUE, alpha=0.75, lw=0)
-    axes.hlines(row, low, high, colors=INK, lw=1.6)
-    axes.vlines(1, row - 0.45, row + 0.45, colors=INK, lw=2)
-
-
-def _fitting(axes: Axes) -> int:
-    """How many characters fit into a row."""
-    share = axes.get_position().width
-    return max(10, int(share * canvas.WIDTH / canvas.text_width(["x"], SMALL)))
+    else:
+        ends = timing.rate, timing.low, timing.high
+        share, low, high = (min(end / limit, 1.0) for end in ends)
+        axes.barh(row, share, height=0.5, color=BLUE, alpha=0.75, lw=0)
+        axes.hlines(row, low, high, colors=INK, lw=1.6)
+        axes.vlines(1, row - 0.45, row + 0.45, colors=INK, lw=2)
 
 
 def _beside(standing: Standing | None) -> str:
@@ -99,22 +90,6 @@ def _beside(standing: Standing | None) -> str:
         return ""
     write = functools.partial(units.rate, unit=standing.unit)
     return units.spread(timing.rate, timing.low, timing.high, write)
-
-
-def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:
-    if any(s.timing and s.limit for s in stood):
-        yield "bar: share of the limit in theory that is reached"
-        yield "upright line: that limit"
-        yield "thin line: 95 % interval"
-    if any(s.timing and s.limit is None for s in stood):
-        yield "without a bar: no limit is known, and what is done is said"
-
-
-def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
-    sentences = [_sentence(standing) for standing in stood]
-    limits = [entry.limit_from for entry in microbenchmarks(finding.notes).values()]
-    sentences += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
-    return ". ".join(sentences) + "."
 
 
 def _sentence(standing: Standing) -> str:

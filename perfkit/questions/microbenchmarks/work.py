@@ -24,6 +24,7 @@ from perfkit.questions.shared.benchmark import (
 )
 from perfkit.questions.shared.benchmark_gpu import on_gpu, syncing
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
+from perfkit.questions.shared.later import tf
 
 _ADDITIONS, _ROUNDS = 64, 20_000
 _TRIES = 40
@@ -71,6 +72,7 @@ _OPERATIONS = 1000
 
 def eager() -> Iterator[Yielded]:
     """Add two numbers, an operation at a time."""
+    # What is timed is so short that looking up a name of ``later`` would show.
     import tensorflow as tf
 
     without_gpus()
@@ -80,8 +82,6 @@ def eager() -> Iterator[Yielded]:
 
 def graph_call() -> Iterator[Yielded]:
     """Call a function that adds two numbers."""
-    import tensorflow as tf
-
     without_gpus()
     one = tf.constant(1.0)
     add = tf.function(lambda number: tf.add(number, one))
@@ -90,8 +90,6 @@ def graph_call() -> Iterator[Yielded]:
 
 def in_a_graph() -> Iterator[Yielded]:
     """Run a graph of a thousand additions, each waiting for the one before."""
-    import tensorflow as tf
-
     without_gpus()
     # It would make one operation of all of them.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
@@ -112,11 +110,7 @@ DISPATCH = tuple(
     for name, description, work in (
         ("eager operation", "adding two numbers, called from Python", eager),
         (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
-        (
-            "operation in a graph",
-            "additions in one graph, one after another",
-            in_a_graph,
-        ),
+        ("operation in a graph", "additions in a graph, one by one", in_a_graph),
     )
 )
 
@@ -213,8 +207,6 @@ _WITHOUT_END = 10**15
 
 def map_elements() -> Iterator[Yielded]:
     """Take batches of numbers to each of which a map adds one."""
-    import tensorflow as tf
-
     without_gpus()
     options = tf.data.Options()
     # The default rewrites would map all numbers of a batch at once.
@@ -258,8 +250,6 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
 
 
 def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    import tensorflow as tf
-
     places = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
     with tf.device(places[0]):
         block = tf.zeros([size], tf.uint8)
@@ -267,8 +257,6 @@ def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
 
 
 def _copied(block: Any, place: str) -> Callable[[], object]:
-    import tensorflow as tf
-
     # Outside of a graph the first copy is kept, and no later call makes one.
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def copy(given: tf.Tensor) -> tf.Tensor:

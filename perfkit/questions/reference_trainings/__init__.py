@@ -14,28 +14,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.training import (
     UNEXPLAINED,
     Part,
     PartName,
     Training,
-    seconds_between,
+    seconds,
     why_missing,
 )
 from perfkit.questions.base import Experiment
 from perfkit.questions.reference_trainings import work
-from perfkit.questions.shared.precision import FLOAT32, seen_here
-from perfkit.questions.shared.reference_jobs import (
+from perfkit.questions.reference_trainings.work import (
     REFERENCES,
     RESIDENTS,
     Reference,
     not_eligible,
 )
-from perfkit.questions.shared.words import failures
+from perfkit.questions.shared.precision import FLOAT32, seen_here
+from perfkit.questions.shared.words import fact, failures
 
 _FED = {
     "memory": "Fed from arrays in memory, a call for each step.",
@@ -49,8 +50,16 @@ _BASES = {
     if (job.feed, job.dtype) == ("memory", FLOAT32)
 }
 _MOST_STEPS = 1_000_000
+_NOT_TIMED = "The change was not timed."
 # Low end of the interval, the number itself, high end.
 Ends = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """The reference trainings of one run."""
+
+    trainings: tuple[Training, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +71,27 @@ class ReferenceTrainings(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each training in full, then each network on a batch that is there."""
-        variants = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
-        return {variant.name: variant for variant in variants}
+        variants = dict[str, Variant]()
+        for job in REFERENCES:
+            does, base = _FED[job.feed], _BASES[job.model]
+            if job.dtype != FLOAT32:
+                does = f"Layers compute in {job.dtype.removeprefix('mixed_')}."
+            variants[job.variant] = Variant(
+                job.variant,
+                functools.partial(work.fed, job),
+                does,
+                base if base != job.variant else "",
+                code=work.code_of_training(job, is_fed=True),
+            )
+        for name, job in RESIDENTS.items():
+            variants[name] = Variant(
+                name,
+                functools.partial(work.resident, job),
+                "One batch that is there already, instead of a pipeline.",
+                job.variant,
+                code=work.code_of_training(job, is_fed=False),
+            )
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
@@ -78,34 +106,33 @@ class ReferenceTrainings(Experiment):
                 refused[job.variant] = no_disk
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> Trainings:
+        """Each training, with its step taken apart."""
+        return Trainings(trainings(measured))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say of each training how long a step takes, and where that goes."""
-        jobs = [t for t in trainings(measured) if t.seconds is not None]
-        because = (*map(_sentence, jobs), *failures(measured))
+        jobs = [t for t in self.result(measured).trainings if t.seconds is not None]
+        because = failures(measured)
         if not jobs:
             return Verdict(headline="Nothing could be timed.", because=because)
+        facts = list[Fact]()
+        for job in jobs:
+            facts.append(_row(f"{job.title}: a step", job))
+            facts += [_row(f"{job.title}: {part.name}", part) for part in job.parts]
         return Verdict(
             headline=f"{len(jobs)} trainings were timed, and their steps taken apart.",
+            facts=tuple(facts),
             because=because,
             next="`perfkit passport` keeps this for comparing machines.",
         )
 
 
-def _in_full(job: Reference) -> Variant:
-    changes = _FED[job.feed]
-    if job.dtype != FLOAT32:
-        changes = f"Layers compute in {job.dtype.removeprefix('mixed_')}."
-    base, code = _BASES[job.model], work.code_of_training(job, is_fed=True)
-    against = "" if base == job.variant else base
-    train = functools.partial(work.fed, job)
-    return Variant(job.variant, train, changes, against, code=code)
-
-
-def _resident(job: Reference) -> Variant:
-    changes = "One batch that is there already, instead of a pipeline."
-    code = work.code_of_training(job, is_fed=False)
-    train = functools.partial(work.resident, job)
-    return Variant(job.resident, train, changes, job.variant, code=code)
+def _row(label: str, timing: Training | Part) -> Fact:
+    if timing.seconds is None or timing.low is None or timing.high is None:
+        return Fact(label, "not measured")
+    ends = Estimate(value=timing.seconds, low=timing.low, high=timing.high)
+    return fact(label, ends, seconds)
 
 
 def trainings(
@@ -198,13 +225,11 @@ def _trained(measured: Measurement, job: Reference) -> tuple[int | None, str]:
 
 
 def _parts(
-    opened: Measurement, job: Reference, seconds: float, device: str
+    opened: Measurement, job: Reference, step_s: float, device: str
 ) -> Iterator[Part]:
     """Where a step of so many seconds goes."""
-    copied, alone, many, together = (
-        _change(job, label)
-        for label in (work.COPIED, work.ONE, work.ONE_TOGETHER, work.TOGETHER)
-    )
+    labels = (work.COPIED, work.ONE, work.ONE_TOGETHER, work.TOGETHER)
+    copied, alone, many, together = (_change(job, label) for label in labels)
     on_gpu = opened.timing(copied) is not None
     fed = _saved(opened, job.variant, copied if on_gpu else job.resident, job.batch)
     # On one example it is most of a step; a call is left for every so many steps.
@@ -226,21 +251,19 @@ def _parts(
     yield _part("compute", compute, f"{change}, less what the call costs.")
     remainder, saved = None, _saved(opened, job.resident, together, job.batch)
     if saved and fed and call and transfer and compute:
-        gap = seconds - math.fsum(part[1] for part in (fed, call, transfer, compute))
+        gap = step_s - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
         remainder = gap - half, gap, gap + half
     way = "What the parts leave of the step; below 0 where they overlap."
-    yield _part(UNEXPLAINED, remainder, way, "A part is not known.")
+    yield _part(UNEXPLAINED, remainder, way)
 
 
-def _part(
-    name: PartName,
-    ends: Ends | None,
-    way: str,
-    lack: str = "The change was not timed.",
-) -> Part:
-    low, value, high = ends or (None, None, None)
-    return Part(name=name, seconds=value, low=low, high=high, how=way if ends else lack)
+def _part(name: PartName, ends: Ends | None, way: str) -> Part:
+    if ends is None:
+        lack = "A part is not known." if name == UNEXPLAINED else _NOT_TIMED
+        return Part(name=name, how=lack)
+    low, value, high = ends
+    return Part(name=name, seconds=value, low=low, high=high, how=way)
 
 
 def _step_s(opened: Measurement, slow: str, fast: str, examples: float) -> Ends | None:
@@ -262,13 +285,3 @@ def _saved(opened: Measurement, slow: str, fast: str, examples: float) -> Ends |
         return None
     low, middle, high = (examples / timing.rate - end for end in reversed(ends))
     return low, middle, high
-
-
-def _sentence(training: Training) -> str:
-    """Its step and its parts."""
-    parts = ", ".join(
-        f"{part.name} {seconds_between(part)}"
-        for part in training.parts
-        if part.seconds != 0.0 or part.name != "transfer"
-    )
-    return f"{training.title}: {training.step} a step; {parts}."

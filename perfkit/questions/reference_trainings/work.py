@@ -1,4 +1,7 @@
-"""What a trial of a reference training does: train in full, or with one thing changed.
+"""The trainings that are the same on every machine, and what a trial of one does.
+
+Network, batch, data, seed and the way of feeding are fixed here. Nothing of them is
+chosen by the machine: what differs between two machines is then the machine.
 
 In full, the batches come from a pipeline and each step is a call. The resident training
 trains on one batch that lies where the step computes instead. Between its ticks it
@@ -8,30 +11,129 @@ none of it is in the rate.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from perfkit.engine.tick import READY, Note, Pause, Yielded, every
 from perfkit.errors import PerfkitError
-from perfkit.machine.collect import drop_cached_file
-from perfkit.questions.shared import benchmark, cache
+from perfkit.questions.shared import benchmark, cache, images
 from perfkit.questions.shared.benchmark import calls_of_a_tick
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.images import folder_name, image_folder, look_at, recall
+from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.precision import FLOAT32, PRECISIONS, use_policy
-from perfkit.questions.shared.reference_jobs import (
-    BYTES_ON_DISK,
-    CALLS,
-    DEPTH_ON_DISK,
-    PHOTOGRAPHS,
-    SEED,
-    SIDE_ON_DISK,
-    Reference,
+from perfkit.questions.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    PRECISIONS,
+    Hardware,
+    expected,
+    use_policy,
 )
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+Feed = Literal["memory", "JPEG", "disk"]
+# Changing anything that shapes the jobs has to change this: only jobs of the same
+# recipe are the same job.
+RECIPE = 1
+SEED = 0
+# Photographs that are read again and again; microbenchmarks decode the same.
+PHOTOGRAPHS = 32
+# Calls of the map at a time, on every machine: at most as many run as there are cores.
+CALLS = 32
+# An image that is read from the disk as it is: its side in px, and the bytes of each,
+# so that a file of theirs holds a whole number of images.
+SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
+BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
+_RESIDENT = ", resident"
+# Steps on one example in a call, at most, and as a multiple of those on a batch: they
+# have to end within a turn.
+_MOST_AT_ONCE, _AT_ONCE = 64, 8
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One fixed training.
+
+    Attributes:
+        name: In passports, such as ``"small CNN from JPEG"``.
+        model: A name of ``perfkit.questions.shared.models``.
+        batch: Examples in a step.
+        together: Steps in one call, where a call makes several.
+        feed: Where its examples come from.
+        dtype: What Keras calls the precision it trains in.
+    """
+
+    name: str
+    model: str
+    batch: int
+    together: int
+    feed: Feed = "memory"
+    dtype: str = FLOAT32
+
+    @property
+    def variant(self) -> str:
+        """The variant that trains it in full."""
+        return self.name if self.dtype == FLOAT32 else f"{self.name}, {self.dtype}"
+
+    @property
+    def resident(self) -> str:
+        """The variant that trains the same network on one batch that is there."""
+        precision = "" if self.dtype == FLOAT32 else f", {self.dtype}"
+        return f"{self.model}{precision}{_RESIDENT}"
+
+    @property
+    def many(self) -> int:
+        """Steps on one example in a call that makes several of them."""
+        return min(_MOST_AT_ONCE, _AT_ONCE * self.together)
+
+    @property
+    def description(self) -> str:
+        """It in a line."""
+        fed = {
+            "memory": "arrays in memory",
+            "JPEG": f"{PHOTOGRAPHS} JPEG files of {images.WIDTH} by {images.HEIGHT} px",
+            "disk": f"images of {BYTES_ON_DISK:,} bytes in a file that memory forgot",
+        }
+        return f"{MODELS[self.model].description}, fed from {fed[self.feed]}"
+
+    @property
+    def job(self) -> dict[str, str | int]:
+        """What has to be equal for two machines to have done the same."""
+        quality = f", quality {images.QUALITY}" if self.feed == "JPEG" else ""
+        return {
+            "recipe": RECIPE,
+            "model": self.model,
+            "data": f"{self.description}{quality}",
+            "feeding": f"{CALLS} calls at a time, 2 batches ahead",
+            "optimizer": "Adam",
+            "seed": SEED,
+        }
+
+
+_FLOAT32 = (
+    Reference("tiny dense", "tiny-dense", 32, 64),
+    Reference("small CNN from memory", "small-cnn", 32, 4),
+    Reference("small CNN from JPEG", "small-cnn", 32, 4, feed="JPEG"),
+    Reference("small CNN from disk", "small-cnn", 32, 4, feed="disk"),
+    Reference("wide dense", "wide-dense", 128, 2),
+)
+_MIXED = tuple(
+    Reference("wide dense", "wide-dense", 128, 2, dtype=dtype)
+    for dtype in (BFLOAT16, FLOAT16)
+)
+REFERENCES = (*_FLOAT32, *_MIXED)
+# One for each network and precision, however it is fed.
+RESIDENTS = {job.resident: job for job in REFERENCES if job.feed == "memory"}
+
+
+def not_eligible(reference: Reference, hardware: Hardware) -> str:
+    """Why a precision is not tried on this machine, as a clause; "" where it is."""
+    if reference.dtype == FLOAT32:
+        return ""
+    expectation = expected(PRECISIONS[reference.dtype], hardware)
+    return expectation.because if expectation.expect == "slower" else ""
+
 
 Step = Callable[[Any, Any], "tf.Tensor"]
 Steps = Callable[[Any, Any, Any], "tf.Tensor"]
@@ -57,8 +159,8 @@ def make() -> Generator[Note, None, str]:
     Returns:
         Why the disk cannot be tried, as a clause; "" where it can.
     """
-    folder = yield from image_folder("photographs", PHOTOGRAPHS)
-    yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
+    folder = yield from images.image_folder("photographs", PHOTOGRAPHS)
+    yield from images.look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
     try:
         paths = yield from benchmark.make("")
     except PerfkitError as error:
@@ -74,8 +176,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
     batches = _ahead(_examples(reference), reference.batch)
     yield trained
     paths = benchmark.files("") if reference.feed == "disk" else ()
-    for path in paths:
-        drop_cached_file(path)
+    benchmark.forget(paths)
     yield READY
 
     def steps() -> Iterator[int | Pause]:
@@ -84,9 +185,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
             for examples, labels in batches:
                 step(examples, labels)
                 yield reference.batch
-            for path in paths:
-                drop_cached_file(path)
-            yield Pause(benchmark.FORGETTING)
+            yield benchmark.forget(paths)
 
     yield from every(steps(), sync=wait)
 
@@ -119,9 +218,6 @@ def resident(reference: Reference) -> Iterator[Yielded]:
 
 def build(reference: Reference) -> tuple[Step, Steps, Note]:
     """A step on a batch, several of them in one call, and the note on the training."""
-    import keras
-    import tensorflow as tf
-
     precision, model = PRECISIONS[reference.dtype], MODELS[reference.model]
     precision.choose()
     keras.utils.set_random_seed(SEED)
@@ -157,8 +253,6 @@ def _changes(
     reference: Reference, step: Step, steps: Steps, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
     """Each change: its label, what makes it, and the steps in that."""
-    import tensorflow as tf
-
     together, many = reference.together, reference.many
     example = tuple(part[:1] for part in batch)
     yield TOGETHER, lambda: steps(together, *batch), together
@@ -172,36 +266,28 @@ def _changes(
 
 def placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
     """A batch where the step computes."""
-    import tensorflow as tf
-
     features, labels = tf.constant(examples), tf.constant(answers)
     return features, labels
 
 
 def _examples(reference: Reference) -> "tf.data.Dataset":
     """The examples of a training, one by one, as its feed brings them."""
-    import tensorflow as tf
-
     if reference.feed == "memory":
         return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
     as_it_is = tf.autograph.experimental.do_not_convert
     if reference.feed == "disk":
         return _read(list(benchmark.files("")), as_it_is(_seeing()))
-    folder = cache.folder() / folder_name("photographs", PHOTOGRAPHS)
-    images = recall(folder, count=PHOTOGRAPHS, side=_SIDE)
-    return _mapped(list(images.paths), list(images.labels), as_it_is(_decoding()))
+    folder = cache.folder() / images.folder_name("photographs", PHOTOGRAPHS)
+    photos = images.recall(folder, count=PHOTOGRAPHS, side=_SIDE)
+    return _mapped(list(photos.paths), list(photos.labels), as_it_is(_decoding()))
 
 
 def _again(arrays: Any) -> Any:
-    import tensorflow as tf
-
     examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
     return examples
 
 
 def _decoding() -> Callable[..., Any]:
-    import tensorflow as tf
-
     def decode(path: Any, label: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
@@ -211,8 +297,6 @@ def _decoding() -> Callable[..., Any]:
 
 
 def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
-    import tensorflow as tf
-
     files = tf.data.Dataset.from_tensor_slices((paths, labels))
     examples = files.repeat().map(decode, num_parallel_calls=CALLS)
     return examples
@@ -220,8 +304,6 @@ def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
 
 def _seeing() -> Callable[[Any], Any]:
     """Images as they are, one after another; every eighth pixel is enough to train."""
-    import tensorflow as tf
-
     each = SIDE_ON_DISK // _SIDE
 
     def image_of(record: Any) -> Any:
@@ -235,8 +317,6 @@ def _seeing() -> Callable[[Any], Any]:
 
 
 def _read(files: Any, image_of: Any) -> Any:
-    import tensorflow as tf
-
     sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
     examples = tf.data.FixedLengthRecordDataset(files, **sizes).map(image_of)
     return examples
@@ -244,8 +324,6 @@ def _read(files: Any, image_of: Any) -> Any:
 
 def _ahead(examples: Any, batch: int) -> Any:
     """Two batches ahead, and nothing tuned to the machine."""
-    import tensorflow as tf
-
     options = tf.data.Options()
     options.autotune.enabled = False
     batches = examples.batch(batch, drop_remainder=True)
@@ -269,6 +347,4 @@ def code_of_training(reference: Reference, *, is_fed: bool) -> str:
 
 
 def _gpus() -> bool:
-    import tensorflow as tf
-
     return bool(tf.config.list_logical_devices("GPU"))

@@ -1,32 +1,44 @@
 """What do several devices bring to one training, and what keeps them from more?
 
-The suspect: n devices do not train n times as fast, because their gradients have to be
-summed in every step and their input has to come n times as fast.
-The test: train on one device without a strategy, on one with it, and on more of them,
-each time on a batch that is there already, on one from a pipeline, and without summing
-the gradients. Before that, several devices have to learn what one learns.
+The suspect: n devices sum their gradients in every step, and need n times the input.
+The test: train on one device without a strategy, on one with it and on more of them,
+on a batch that is there, on one from a pipeline, and without the sum of gradients.
+
+A process can have one strategy: a second one, over another number of devices, was seen
+to fail in its first sum. So each training and each check has a process of its own.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated
+import itertools
+import math
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Comparison
-from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.errors import BadParameterError
-from perfkit.findings.record import Edit, Verdict
+from perfkit.engine.statistics import Comparison, Estimate, Timing
+from perfkit.engine.tick import READY, REFUSED, Note, Yielded, every
+from perfkit.errors import BadParameterError, RunError
+from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
-from perfkit.questions.scaling import work
-from perfkit.questions.scaling.work import FED, GPU, OWN, STRATEGY, name_of
-from perfkit.questions.shared import benchmark
+from perfkit.questions.shared import benchmark, loops, race
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import failures, rates_behind
+from perfkit.questions.shared.putting_together import smooth_jpeg
+from perfkit.questions.shared.words import fact, ratio_fact
 
+DeviceKind = Literal["GPU", "logical device"]
+GPU: DeviceKind = "GPU"
+LOGICAL: DeviceKind = "logical device"
+# How a training differs from the plain one on so many devices, which has "".
+STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
 _CHANGES = {
     "": "The number of devices; several are joined by MirroredStrategy.",
     STRATEGY: "MirroredStrategy.",
@@ -38,25 +50,255 @@ SHARED = (
 )
 # No machine is as fast or has as many, but a file may hold anything.
 _MAX_RATE, _MOST_DEVICES = 1e15, 1000
-_UNKNOWN = "Whether {} are faster than one is not known yet."
-_LIKELIEST = ("faster", "too noisy to say", "no difference shown", "slower")
+_RENT = "Run this on a machine with several GPUs before you pay for them."
+_SLOW_INPUT = (
+    "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
+    "`perfkit run data-pipeline` says how."
+)
+_IDLE = "One device left cores idle: try a larger batch without a strategy."
+_STRATEGY = """strategy = tf.distribute.MirroredStrategy([{}])
+with strategy.scope():
+    model = build()"""
+_SUMMING = "Of it, summing the gradients"
+_WHOLE_BATCH = (
+    "Here each had a whole batch: `fit` shares one out, so give it {} times as many "
+    "examples, and watch the validation loss."
+)
+_RANKS = ("faster", "too noisy to say", "no difference shown", "slower")
+# Different pictures in memory; a training goes through them again and again.
+_PICTURES = 64
 
 
-def kind_of(measured: Measurement) -> work.DeviceKind:
-    """Which devices a run compares; logical ones where no variant has a GPU."""
-    names = {variant.name for variant in measured.variants}
-    return GPU if name_of(GPU, 1) in names else work.LOGICAL
+def name_of(kind: DeviceKind, count: int, mode: str = "") -> str:
+    """The name of a variant, such as ``"4 GPUs, fed"``."""
+    devices = units.count(count, kind)
+    return f"{devices}, {mode}" if mode else devices
 
 
-def speed_ups(measured: Measurement) -> dict[int, Comparison]:
-    """Compare several devices with one that has no strategy, by their number."""
-    kind, gains = kind_of(measured), dict[int, Comparison]()
-    names = {t.variant for t in measured.timings if t.rate < _MAX_RATE}
-    for count in range(2, _MOST_DEVICES):
-        name, single = name_of(kind, count), name_of(kind, 1)
-        if {name, single} <= names and (speed_up := measured.compare(name, single)):
-            gains[count] = speed_up
-    return gains
+@dataclass(frozen=True, kw_only=True)
+class Job(loops.Job):
+    """A training on ``count`` devices of a kind; ``batch`` is that of all together."""
+
+    kind: DeviceKind
+    count: int
+
+
+def claim_devices(job: Job) -> tuple[str, ...]:
+    """Make a fresh process use a job's devices alone, named as ``("GPU:0", "GPU:1")``.
+
+    Raises:
+        RunError: TensorFlow can use fewer GPUs.
+    """
+    if job.kind == GPU:
+        gpus = tf.config.list_physical_devices("GPU")
+        if len(gpus) < job.count:
+            raise RunError(
+                f"TensorFlow can use {len(gpus)} of {job.count} GPUs here; give fewer "
+                "devices, or `on=logical`. If there are more, `perfkit doctor` says "
+                "why."
+            )
+        tf.config.set_visible_devices(gpus[: job.count], "GPU")
+    else:
+        benchmark.without_gpus()
+        processor, *_ = tf.config.list_physical_devices("CPU")
+        parts = [tf.config.LogicalDeviceConfiguration() for _ in range(job.count)]
+        tf.config.set_logical_device_configuration(processor, parts)
+    device = "GPU" if job.kind == GPU else "CPU"
+    return tuple(f"{device}:{number}" for number in range(job.count))
+
+
+def train(job: Job, mode: str, side: int) -> Iterator[Yielded]:
+    """Train on a batch that stays on its devices, or ``FED`` JPEGs of ``side`` px."""
+    places, is_mirrored = claim_devices(job), job.count > 1 or mode == STRATEGY
+    strategy = mirrored(places) if is_mirrored else tf.distribute.get_strategy()
+    with strategy.scope():
+        network = job.network()
+    step = plain(network)
+    if is_mirrored:
+        step = shared_out(network, strategy, summed=mode != OWN)
+    if mode == FED:
+        iterator = iter(strategy.experimental_distribute_dataset(decoded(job, side)))
+        call = loops.compiled(lambda: step(*next(iterator)), autograph=False)
+    else:
+        batch = batch_at_hand(job, strategy)
+        call = functools.partial(loops.compiled(step, autograph=False), *batch)
+    yield READY
+    # A call gives back nothing; its examples are done once the device is waited for.
+    steps = (call() or job.batch for _ in itertools.count())
+    yield from every(steps, sync=loops.wait)
+
+
+def code_of_training(job: Job, mode: str) -> str:
+    """The lines of a training, as a reader types them; see ``train``."""
+    step: list[Callable[..., Any]] = [plain]
+    if job.count > 1 or mode == STRATEGY:
+        step = [mirrored, functools.partial(shared_out, summed=mode != OWN)]
+    graph = functools.partial(loops.compiled, autograph=False)
+    return code_of(*([fed] if mode == FED else []), *step, graph)
+
+
+def mirrored(places: tuple[str, ...]) -> Any:
+    """Give the strategy over these devices."""
+    strategy = tf.distribute.MirroredStrategy(list(places))
+    return strategy
+
+
+def plain(network: Any) -> Callable[..., None]:
+    """Give the step of one device, without a strategy."""
+
+    def step(features: Any, labels: Any) -> None:
+        slopes = gradients(network, features, labels)
+        for weight, slope in zip(variables(network), slopes, strict=True):
+            descend(weight, slope)
+
+    return step
+
+
+def shared_out(network: Any, strategy: Any, *, summed: bool) -> Callable[..., None]:
+    """Give the step of all devices, which learn from all gradients or their own."""
+
+    def learn(_: Any, slopes: list[Any]) -> None:
+        for weight, slope in zip(variables(network), slopes, strict=True):
+            strategy.extended.update(weight, descend, args=(slope,), group=False)
+
+    def on_each(*part: Any) -> None:
+        slopes, device = gradients(network, *part), tf.distribute.get_replica_context()
+        if summed:
+            slopes = device.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
+        device.merge_call(learn, args=(slopes,))
+
+    return lambda *batch: strategy.run(on_each, args=batch)
+
+
+def gradients(network: Any, features: Any, labels: Any) -> Any:
+    """A device's part of the gradient of the mean loss over the whole batch."""
+    # A mean of Keras's is divided by the devices already, in some of its versions.
+    loss_of = keras.losses.SparseCategoricalCrossentropy(True, reduction="sum")
+    batch = labels.shape[0] * tf.distribute.get_strategy().num_replicas_in_sync
+    with tf.GradientTape() as tape:
+        loss = loss_of(labels, network(features, training=True)) / batch
+    return tape.gradient(loss, variables(network))
+
+
+def variables(network: Any) -> list[Any]:
+    """TensorFlow's own variables of the weights that learn."""
+    return [weight.value for weight in network.trainable_variables]
+
+
+def descend(weight: Any, slope: Any) -> None:
+    """Change a weight by gradient descent."""
+    weight.assign_sub(loops.LEARNING_RATE * slope)
+
+
+def batch_at_hand(job: Job, strategy: Any) -> Any:
+    """Features and labels of a step; each device of the strategy holds its share."""
+    count = strategy.num_replicas_in_sync
+    parts = [np.split(array, count) for array in job.examples(job.batch)]
+
+    def share() -> tuple[Any, ...]:
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tuple(tf.identity(part[number]) for part in parts)
+
+    return strategy.run(share)
+
+
+def decoded(job: Job, side: int) -> Any:
+    """Batches for all devices together, without an end, each example from a JPEG."""
+    shape = MODELS[job.model].shape
+
+    def decode(picture: Any, label: Any) -> tuple[Any, Any]:
+        pixels = tf.reshape(tf.io.decode_jpeg(picture, channels=3), [-1])
+        numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
+        return tf.reshape(numbers, shape), label
+
+    pictures = [smooth_jpeg(seed, side) for seed in range(_PICTURES)]
+    return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
+
+
+def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
+    """Give batches of pictures that are decoded in parallel."""
+    batches = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
+    batches = batches.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+
+# Sums in another order differ by a ten-thousandth of a step, and TF32 keeps ten bits;
+# a gradient that is missing is a good part of the step.
+TOLERANCE = 0.02
+# Devices that cannot reach each other wait for each other without an end.
+LONGEST_S = 90.0
+_SILENT = (
+    "gave no answer within {}: GPUs that do not reach each other may work with "
+    "NCCL_P2P_DISABLE=1, and new ones may need a second run, because TensorFlow "
+    "compiles for them first"
+)
+_APART = (
+    "does not learn what one device learns from the whole batch: after one step its "
+    "weights are {} of the way off. BatchNormalization sees one device's share of a "
+    "batch: choose a model without it, such as `wide-dense`"
+)
+
+
+def why_not_equal(job: Job) -> str:
+    """Say how a step on several devices differs from one on one; "" if it does not.
+
+    This process must not have used TensorFlow, because it may be forked.
+
+    Raises:
+        RunError: TensorFlow can use fewer GPUs.
+    """
+    with multiprocessing.get_context().Pool(1) as pool:
+        try:
+            share = pool.apply_async(deviation, (job,)).get(LONGEST_S)
+        except multiprocessing.TimeoutError:
+            return _SILENT.format(units.seconds(LONGEST_S))
+        except RunError:
+            raise
+        except Exception:
+            # Devices that cannot make a step at all say why in their trials.
+            return ""
+    return _APART.format(units.percent(share)) if share > TOLERANCE else ""
+
+
+def deviation(job: Job, *, summed: bool = True) -> float:
+    """How far a step on several devices ends from that of one with the whole batch.
+
+    It is the worst device's way off, as a share of the way of the one.
+    """
+    strategy = mirrored(claim_devices(job))
+    with strategy.scope():
+        network = job.network()
+    start = _weights(network)
+    step = shared_out(network, strategy, summed=summed)
+    loops.compiled(step, autograph=False)(*batch_at_hand(job, strategy))
+    single = job.network()
+    plain(single)(*batch_at_hand(job, tf.distribute.get_strategy()))
+    end = _weights(single)
+    ends = (_weights(network, number) for number in range(job.count))
+    worst = max(float(np.linalg.norm(weights - end)) for weights in ends)
+    return worst / float(np.linalg.norm(end - start))
+
+
+def _weights(network: Any, device: int = 0) -> Any:
+    """All weights that learn, as they are on one of the devices."""
+    mirrors = (getattr(weight, "values", (weight,)) for weight in variables(network))
+    return np.concatenate([np.ravel(values[device].numpy()) for values in mirrors])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedUps:
+    """What several devices bring.
+
+    Attributes:
+        kind: Which devices; logical ones where no variant has a GPU.
+        timings: By number of devices, one without a strategy first; empty where fewer
+            than two numbers were timed.
+        gains: Of several against that one, by their number.
+    """
+
+    kind: DeviceKind
+    timings: dict[str, Timing]
+    gains: dict[str, Comparison]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,23 +307,15 @@ class Scaling(Experiment):
 
     on: Annotated[
         str,
-        Choice(
-            ("here", "logical"),
-            help="here: the GPUs, or logical devices where there are not several",
-        ),
+        Choice(("here", "logical"), help="here: the GPUs, where there are several"),
     ] = "here"
-    devices: Annotated[
-        int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
-    ] = 0
+    devices: Annotated[int, Range(0, 16, help="At most; 0 for all that are here")] = 0
     batch: Annotated[
         int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
     ] = 32
     scaling: Annotated[
         str,
-        Choice(
-            ("weak", "strong"),
-            help="weak: each device has a batch; strong: all share one",
-        ),
+        Choice(("weak", "strong"), help="strong: all devices share one batch"),
     ] = "weak"
     model: Annotated[str, Choice(tuple(MODELS), help="What is trained")] = "wide-dense"
     image_side: Annotated[
@@ -94,9 +328,7 @@ class Scaling(Experiment):
         """Refuse what cannot be shared out."""
         super().__post_init__()
         if self.devices == 1:
-            raise BadParameterError(
-                "devices is 1; give 2 or more, or 0 for all that are here."
-            )
+            raise BadParameterError("devices is 1; give 2 or more, or 0 for all.")
         uneven = [count for count in self._counts if self.batch % count]
         if self.scaling == "strong" and uneven:
             raise BadParameterError(
@@ -118,10 +350,10 @@ class Scaling(Experiment):
                 name = name_of(self._kind, count, mode)
                 variants[name] = Variant(
                     name,
-                    functools.partial(work.train, job, mode, self.image_side),
+                    functools.partial(train, job, mode, self.image_side),
                     _CHANGES[mode],
                     plain if mode else self.baseline,
-                    code=work.code_of_training(job, mode),
+                    code=code_of_training(job, mode),
                 )
         return variants
 
@@ -130,54 +362,72 @@ class Scaling(Experiment):
         refused = dict[str, str]()
         for count in self._counts[1:]:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
-            if reason := work.why_not_equal(self._job(count)):
+            if reason := why_not_equal(self._job(count)):
                 names = (name_of(self._kind, count, mode) for mode in ("", OWN, FED))
                 refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> SpeedUps:
+        """Compare each number of devices with one that has no strategy."""
+        timings = {t.variant: t for t in measured.timings if t.rate < _MAX_RATE}
+        names = {variant.name for variant in measured.variants}
+        kind = GPU if name_of(GPU, 1) in names else LOGICAL
+        gains, single = dict[str, Comparison](), name_of(kind, 1)
+        for count in range(2, _MOST_DEVICES):
+            name = name_of(kind, count)
+            if not {name, single} <= timings.keys():
+                continue
+            if compared := measured.compare(name, single):
+                gains[str(count)] = compared
+        counts = ["1", *gains] if gains else []
+        by_count = {count: timings[name_of(kind, int(count))] for count in counts}
+        return SpeedUps(kind=kind, timings=by_count, gains=gains)
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
-        kind, gains = kind_of(measured), speed_ups(measured)
-        warnings, because = () if kind == GPU else (SHARED,), failures(measured)
-        if not gains:
-            return Verdict(
-                headline=_UNKNOWN.format(f"several {kind}s"),
-                much="Fewer than two numbers of them were timed.",
-                sure="not known yet",
-                warnings=warnings,
-                because=because,
-                next="Look at how the trials ended, or give the run more seconds.",
-            )
-        counts = {speed_up.variant: count for count, speed_up in gains.items()}
-        fastest = [counts[t.variant] for t in measured.fastest(tuple(counts))]
-        # The fewest devices that are as fast as any; of those that are not one.
-        best = min(
-            fastest, key=lambda count: (_LIKELIEST.index(gains[count].verdict), count)
+        result = self.result(measured)
+        kind, single = result.kind, name_of(result.kind, 1)
+        choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
+        facts = [ratio_fact(c.variant, c) for c in result.gains.values()]
+        warning, next_step = "", "" if kind == GPU else _RENT
+        if result.gains:
+            facts += self._sum_of_gradients(measured, result)
+            names = tuple(gain.variant for gain in result.gains.values())
+            fastest = {timing.variant for timing in measured.fastest(names)}
+            leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
+            # The fewest devices that are as fast as any; of those that are not one.
+            count, best = min(leaders, key=lambda pair: _RANKS.index(pair[1].verdict))
+            places = ", ".join(f'"GPU:{number}"' for number in range(int(count)))
+            do = f"Train on {best.variant}." if kind == GPU else _IDLE
+            choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
+            if self.scaling == "weak":
+                warning = _WHOLE_BATCH.format(count)
+            fed = measured.compare(name_of(kind, int(count), FED), best.variant)
+            if kind == GPU and fed and fed.verdict == "slower":
+                next_step = _SLOW_INPUT
+        verdict = race.Race(measured, choices, "examples", against=single).verdict(
+            warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
         )
-        gain, largest = gains[best], max(gains)
-        is_advised = kind == GPU and gain.verdict == "faster"
-        if is_advised and self.scaling == "weak":
-            warnings = (
-                "Here each had a whole batch: `fit` shares one out, so give it "
-                f"{best} times as many examples, and watch the validation loss.",
-            )
-        sentence = f"They train {gain.as_fast_as} one{rates_behind(measured, gain)}."
-        costs = _explain_sum(measured, gains[largest].variant, self._job(largest).batch)
-        return Verdict(
-            headline=_headline(gain, kind),
-            much=sentence if gain.ends else "",
-            sure=gain.sure,
-            interval=gain.ends,
-            edits=(_edit_for(best),) if is_advised else (),
-            warnings=warnings,
-            because=(*costs, *because),
-            next=_next_step(measured, kind, gain.variant),
-            winner=gain.variant if is_advised else "",
-        )
+        if kind == GPU:
+            return verdict
+        return replace(verdict, warnings=(SHARED,), edits=(), winner="")
+
+    def _sum_of_gradients(
+        self, measured: Measurement, result: SpeedUps
+    ) -> Iterator[Fact]:
+        """A step of the most devices, with the sum and without it."""
+        count, timing = list(result.timings.items())[-1]
+        step = timing.seconds(self._job(int(count)).batch)
+        yield fact(f"A step of {timing.variant}", step, units.seconds)
+        unsummed = name_of(result.kind, int(count), OWN)
+        if c := measured.compare(timing.variant, unsummed):
+            share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
+            row = fact(_SUMMING, share, units.percent)
+            yield row if c.high < 1 else Fact(_SUMMING, "none shown")
 
     @property
-    def _kind(self) -> work.DeviceKind:
-        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else work.LOGICAL
+    def _kind(self) -> DeviceKind:
+        return GPU if self.on == "here" and len(gpus_here()[0]) > 1 else LOGICAL
 
     @property
     def _counts(self) -> tuple[int, ...]:
@@ -187,48 +437,6 @@ class Scaling(Experiment):
         largest = self.devices or (len(gpus_here()[0]) if self._kind == GPU else parts)
         return tuple(sorted({largest, *(1 << n for n in range(largest.bit_length()))}))
 
-    def _job(self, count: int) -> work.Job:
+    def _job(self, count: int) -> Job:
         batch = self.batch if self.scaling == "strong" else count * self.batch
-        return work.Job(model=self.model, kind=self._kind, count=count, batch=batch)
-
-
-def _headline(speed_up: Comparison, kind: work.DeviceKind) -> str:
-    devices = speed_up.variant
-    if speed_up.sure == "not known yet":
-        return _UNKNOWN.format(devices)
-    if speed_up.verdict == "faster":
-        idle = "One device left cores idle: try a larger batch without a strategy."
-        return f"Train on {devices}." if kind == GPU else idle
-    where = "on one GPU" if kind == GPU else "without a strategy on this processor"
-    judged = "slower" if speed_up.verdict == "slower" else "not shown to be faster"
-    return f"Train {where}: {devices} are {judged}."
-
-
-def _edit_for(count: int) -> Edit:
-    """The lines that train on the first so many GPUs, of however many there are."""
-    places = ", ".join(f'"GPU:{number}"' for number in range(count))
-    strategy = f"strategy = tf.distribute.MirroredStrategy([{places}])"
-    scope = "with strategy.scope():\n    model = build()"
-    return Edit(old="model = build()", new=f"{strategy}\n{scope}")
-
-
-def _next_step(measured: Measurement, kind: work.DeviceKind, devices: str) -> str:
-    if kind != GPU:
-        return "Run this on a machine with several GPUs before you pay for them."
-    fed = measured.compare(f"{devices}, {FED}", devices)
-    advice = (
-        "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
-        "`perfkit run data-pipeline` says how."
-    )
-    return advice if fed and fed.verdict == "slower" else ""
-
-
-def _explain_sum(measured: Measurement, devices: str, examples: int) -> Iterator[str]:
-    """The difference of a step with and without it, as a share of that with it."""
-    c = measured.compare(devices, f"{devices}, {OWN}")
-    timing = measured.timing(devices)
-    if c and timing:
-        share = units.between(1 - c.ratio, 1 - c.high, 1 - c.low, units.percent)
-        takes = f"takes {share} of" if c.high < 1 else "is not shown to take any of"
-        step = units.seconds(timing.seconds(examples).value)
-        yield f"Summing the gradients of {devices} {takes} a step of {step}."
+        return Job(model=self.model, kind=self._kind, count=count, batch=batch)

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,7 +185,8 @@ def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
         RunError: The folder holds nothing that is worth reading.
     """
     if not folder:
-        yield from cache.make(_FOLDER, _write, size=_OWN, label="a file to read")
+        write = functools.partial(write_noise, name=_FILE, size=_OWN)
+        yield from cache.make(_FOLDER, write, size=_OWN, label="a file to read")
     if paths := files(folder):
         return paths
     raise RunError(
@@ -229,11 +230,22 @@ def _passes(paths: Sequence[str]) -> Iterator[Any]:
         yield Pause(FORGETTING)
         for path in paths:
             with open(path, "rb", buffering=0) as file:
-                while True:
-                    count = file.readinto(buffer)
-                    if not count:
-                        break
+                count = file.readinto(buffer)
+                while count:
                     yield count
+                    count = file.readinto(buffer)
+
+
+def forget(paths: Iterable[str]) -> Pause:
+    """Ask the system to forget these files; gives the pause that this was."""
+    for path in paths:
+        drop_cached_file(path)
+    return Pause(FORGETTING)
+
+
+def bytes_from_disk() -> int | None:
+    """Bytes that disks have given to this process; None where nobody counts."""
+    return limits.amounts_of(Path("/proc/self/io")).get("read_bytes")
 
 
 def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
@@ -246,12 +258,12 @@ def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
                 yield size, path
 
 
-def _write(folder: Path) -> Iterator[Note]:
-    yield Note("progress", f"Writing {units.size(_OWN)} to read from the disk")
-    # Random, so that no file system can make it smaller.
-    with open(folder / _FILE, "wb") as file:
-        for _ in range(_OWN // _CHUNK):
-            file.write(secrets.token_bytes(_CHUNK))
+def write_noise(folder: Path, *, name: str, size: int) -> Iterator[Note]:
+    """Write a file of random bytes, which no file system can make smaller."""
+    yield Note("progress", f"Writing {units.size(size)} to read from the disk")
+    with open(folder / name, "wb") as file:
+        for start in range(0, size, _CHUNK):
+            file.write(secrets.token_bytes(min(_CHUNK, size - start)))
         file.flush()
         os.fsync(file.fileno())
 
@@ -422,3 +434,4 @@ CONVOLUTIONS = tuple(
     )
     for kind in ("float32", "bfloat16", "float16")
 )
+ON_CPU = (*PRODUCTS, *CONVOLUTIONS)

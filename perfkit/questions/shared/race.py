@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.findings.record import Edit, Verdict
+from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.words import (
     failures,
-    instead,
     listed,
     quoted,
+    rates_behind,
     sure_of_all,
 )
 
@@ -116,21 +116,20 @@ class Race:
         return any(rival.verdict == "too noisy to say" for rival in self._leaders)
 
     @property
-    def _leaders(self) -> Iterator[Comparison]:
+    def _leaders(self) -> list[Comparison]:
         """The fastest, and those that it does not beat, against the baseline."""
-        return self._against(timing.variant for timing in self.ranked)
+        return self._against_baseline([timing.variant for timing in self.ranked])
 
-    def _against(self, names: Iterable[str]) -> Iterator[Comparison]:
-        """Those of the names that are compared with the baseline."""
-        for name in names:
-            comparison = self.measured.compare(name, self.baseline)
-            if comparison and name != self.baseline:
-                yield comparison
+    def _against_baseline(self, names: Iterable[str]) -> list[Comparison]:
+        rivals = (name for name in names if name != self.baseline)
+        compared = (self.measured.compare(name, self.baseline) for name in rivals)
+        return [comparison for comparison in compared if comparison]
 
     def verdict(
         self,
         *,
         warnings: tuple[str, ...] = (),
+        facts: tuple[Fact, ...] = (),
         because: tuple[str, ...] = (),
         next: str = "",
     ) -> Verdict:
@@ -138,34 +137,37 @@ class Race:
 
         Args:
             warnings: What could change the decision for the winner.
-            because: More facts that it rests on.
+            facts: The numbers it rests on.
+            because: What else it rests on.
             next: What to do after that; "" for what fits any race.
         """
-        facts = (*because, *failures(self.measured))
-        if len(self.runners) < 2:
-            only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
-            broken = any(trial.has_failed for trial in self.measured.trials)
-            advice = _BROKEN if broken else _SHORT
-            return Verdict(
-                headline=f"{only} could be timed.", because=facts, next=next or advice
-            )
-        if self.won:
-            return self._won(warnings, facts, next)
-        return self._not_won(facts, next)
+        verdict = self._not_timed()
+        if len(self.runners) > 1:
+            verdict = self._won(warnings) if self.won else self._not_won()
+        return replace(
+            verdict,
+            facts=facts,
+            because=(*verdict.because, *because, *failures(self.measured)),
+            next=next or verdict.next,
+        )
 
-    def _won(
-        self, warnings: tuple[str, ...], because: tuple[str, ...], next: str
-    ) -> Verdict:
+    def _not_timed(self) -> Verdict:
+        only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
+        broken = any(trial.has_failed for trial in self.measured.trials)
+        return Verdict(
+            headline=f"{only} could be timed.", next=_BROKEN if broken else _SHORT
+        )
+
+    def _won(self, warnings: tuple[str, ...]) -> Verdict:
         best, *ties = self.ranked
         compared = self.compared
         assert compared
-        old, new = self.choices[self.baseline], self.choices[best.variant]
-        tied = [tie.variant for tie in ties]
-        also = (f"{listed(tied)} may be as fast.",) if tied else ()
-        rates = instead(best, self.measured.timing(self.baseline), unit=self.unit)
         fast = compared.judgement
         if compared.ends:
             fast = f"{compared.as_fast_as} {quoted(self.baseline)}"
+        rates = rates_behind(self.measured, compared, self.unit)
+        old, new = self.choices[self.baseline], self.choices[best.variant]
+        tied = listed([tie.variant for tie in ties]) if ties else ""
         return Verdict(
             headline=new.do,
             much=f"{self.subject} then runs {fast}{rates}.",
@@ -173,24 +175,23 @@ class Race:
             interval=compared.ends,
             edits=(Edit(old=old.lines, new=new.lines),),
             warnings=warnings,
-            because=(*also, *because),
-            next=next,
+            because=(f"{tied} may be as fast.",) if tied else (),
             winner=best.variant,
         )
 
-    def _not_won(self, because: tuple[str, ...], next: str) -> Verdict:
-        best, base = self.ranked[0], quoted(self.baseline)
+    def _not_won(self) -> Verdict:
+        best, base, compared = self.ranked[0], quoted(self.baseline), self.compared
         sentence = f"{quoted(best.variant)} reaches {best.in_words(self.unit)}"
-        compared = self.compared
-        if compared and compared.ends:
-            sentence += f", {compared.as_fast_as} {base}"
-        elif best.variant != self.baseline:
-            sentence += f"; how that compares with {base} is not known yet"
-        unknown = best.variant != self.baseline and (
-            compared is None or compared.sure == "not known yet"
-        )
+        unknown = False
+        if best.variant != self.baseline:
+            unknown = compared is None or compared.sure == "not known yet"
+            fast = f"; how that compares with {base} is not known yet"
+            if compared and compared.ends:
+                fast = f", {compared.as_fast_as} {base}"
+            sentence += fast
         headline = f"Keep {base}: nothing else is shown to be faster."
-        sure = compared.sure if compared else sure_of_all(self._against(self.runners))
+        rivals = self._against_baseline(self.runners)
+        sure = compared.sure if compared else sure_of_all(rivals)
         if self.is_open or unknown:
             headline = f"Whether anything is faster than {base} is not known yet."
             sure = "not known yet"
@@ -199,8 +200,6 @@ class Race:
             much=f"{sentence}.",
             sure=sure,
             interval=compared.ends if compared else "",
-            because=because,
-            next=next,
         )
 
 

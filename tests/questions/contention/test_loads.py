@@ -31,13 +31,14 @@ def file_to_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [CPU, MEMORY, DISK])
-def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read):
+def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read, capfd):
     with loads.at_work(LOADS[name], 1) as working:
         (process,) = processes_of(working)
         before = sum(process.cpu_times()[:2])
         while sum(process.cpu_times()[:2]) <= before:
             loads.check(working)
     assert are_gone([process])
+    assert capfd.readouterr().err == ""
 
 
 def test_a_cpu_load_has_its_processes_until_the_block_raises(file_to_read):

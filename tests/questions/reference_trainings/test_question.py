@@ -7,12 +7,12 @@ from perfkit.findings.standing import measurement
 from perfkit.findings.training import PARTS
 from perfkit.questions import experiment
 from perfkit.questions.reference_trainings import trainings, work
-from perfkit.questions.shared.precision import Hardware
-from perfkit.questions.shared.reference_jobs import (
+from perfkit.questions.reference_trainings.work import (
     REFERENCES,
     RESIDENTS,
     not_eligible,
 )
+from perfkit.questions.shared.precision import Hardware
 from tests.findings import made
 from tests.questions.references import ALONE, CALL, FED, measured
 
@@ -147,9 +147,10 @@ def test_what_was_not_measured_says_why(name, why):
 def test_the_verdict_says_of_each_training_where_its_step_goes():
     verdict = experiment(NAME).verdict(measured(noise=0.01))
     assert verdict.headline == "5 trainings were timed, and their steps taken apart."
-    (jpeg,) = (s for s in verdict.because if s.startswith("small CNN from JPEG: 4"))
-    assert " a step; input " in jpeg
-    assert "transfer" not in jpeg
+    facts = {fact.label: fact for fact in verdict.facts}
+    assert facts["small CNN from JPEG: a step"].value.startswith("4")
+    assert " ms to " in facts["small CNN from JPEG: input"].interval
+    assert facts["small CNN from JPEG: transfer"].value == "0 s"
 
 
 def test_a_finding_gives_the_trainings_that_the_run_gave():

@@ -8,8 +8,8 @@ import pytest
 
 import perfkit
 from perfkit.errors import RunError
-from perfkit.questions.scaling import work
-from perfkit.questions.scaling.work import GPU, LOGICAL, Job
+from perfkit.questions import scaling as work
+from perfkit.questions.scaling import GPU, LOGICAL, Job
 
 JOB = Job(model="tiny-dense", kind=LOGICAL, count=2, batch=6)
 TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
