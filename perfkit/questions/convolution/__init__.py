@@ -20,21 +20,22 @@ from perfkit.errors import BadParameterError
 from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment, with_yours
 from perfkit.questions.convolution import channels
+from perfkit.questions.convolution.answers import LONGEST_S, try_method
 from perfkit.questions.convolution.variants import (
     BASELINE,
     GROUPS,
-    LONGEST_S,
     VARIANTS,
     Method,
     own_method,
-    try_method,
 )
 from perfkit.questions.convolution.verdict import (
     ARITHMETIC,
     BFLOAT16,
     CHOICES,
     MEMORY,
+    Result,
     judge,
+    shares_of,
 )
 from perfkit.questions.convolution.work import (
     FLOAT,
@@ -114,17 +115,21 @@ class Convolution(Experiment):
         if self.compare == "channels":
             return channels.make_variants(self.problem)
         methods = self._methods
-        variants = [
-            Variant(
+        variants = {
+            name: Variant(
                 name,
                 functools.partial(self._convolve, name),
-                method.changes,
+                method.do,
                 method.against if method.against in methods else BASELINE,
                 code=method.code,
             )
             for name, method in methods.items()
-        ]
-        return {variant.name: variant for variant in (*variants, *self._limits)}
+        }
+        limits = {
+            name: Variant(name, work, changes, code=code_of(work))
+            for name, (work, changes) in self._limits.items()
+        }
+        return variants | limits
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
@@ -147,11 +152,18 @@ class Convolution(Experiment):
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> Result:
+        """How near each variant comes to the limits, or what channel counts reach."""
+        if self.compare == "channels":
+            return Result(cells=channels.cells(measured, self.problem))
+        return Result(shares=shares_of(measured, self.problem))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
+        result = self.result(measured)
         if self.compare == "channels":
-            return channels.verdict(measured, self.problem)
-        return judge(measured, self.problem)
+            return channels.verdict(measured, self.problem, result.cells)
+        return judge(measured, self.problem, result)
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -161,39 +173,35 @@ class Convolution(Experiment):
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
-    def _limits(self) -> tuple[Variant, ...]:
+    def _limits(self) -> dict[str, tuple[Callable[[], Iterator[Yielded]], str]]:
+        """What only shows what is possible: its work, and what that is."""
         base = VARIANTS[BASELINE]
         flops, traffic = base.flops(self.problem), base.traffic(self.problem)
-        limits = [
-            (ARITHMETIC, functools.partial(multiplying, flops), _PRODUCT),
-            (MEMORY, functools.partial(moving, traffic), _SUM),
-        ]
-        if any(method.precision == "bfloat16" for method in self._methods.values()):
-            work = functools.partial(multiplying, flops, "bfloat16")
-            limits.append((BFLOAT16, work, _SHORT_PRODUCT))
-        return tuple(
-            Variant(name, work, changes, code=code_of(work))
-            for name, work, changes in limits
-        )
+        short = functools.partial(multiplying, flops, "bfloat16")
+        limits = {
+            ARITHMETIC: (functools.partial(multiplying, flops), _PRODUCT),
+            MEMORY: (functools.partial(moving, traffic), _SUM),
+            BFLOAT16: (short, _SHORT_PRODUCT),
+        }
+        if all(method.precision != "bfloat16" for method in self._methods.values()):
+            del limits[BFLOAT16]
+        return limits
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         return convolving(self._methods[name].call(self.problem), self.batch)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""
-        limits = [limit.name for limit in self._limits]
-        methods = {**self._methods, **dict.fromkeys(limits, VARIANTS[BASELINE])}
-        return {
-            "work": {
-                name: {
-                    "flops": method.flops(self.problem),
-                    "bytes": method.traffic(self.problem),
-                }
-                for name, method in methods.items()
-            },
-            "arithmetic": [name for name in limits if name != MEMORY],
-            "memory": MEMORY,
+        methods = {**self._methods, **dict.fromkeys(self._limits, VARIANTS[BASELINE])}
+        work = {
+            name: {
+                "flops": method.flops(self.problem),
+                "bytes": method.traffic(self.problem),
+            }
+            for name, method in methods.items()
         }
+        arithmetic = [name for name in self._limits if name != MEMORY]
+        return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
 
 
 def convolution_with(function: Function, /, **parameters: Any) -> Convolution:

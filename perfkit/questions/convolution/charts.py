@@ -1,6 +1,5 @@
-"""The chart of what each channel count reaches."""
+"""The chart of what each pair of channel counts reaches, a cell each."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -11,13 +10,13 @@ from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.questions import result_of
+from perfkit.questions.convolution.channels import Cell
 
 _LEFT, _RIGHT = 150, 24
 _CELL = 46
-# More counts than a picture can hold are no sweep around a count.
-_MOST = 12
-_SOUND = 1e18
+# No machine does as much in a second; a file may say anything.
+_LARGEST = 1e18
 # Text stays readable on the darkest cell, in a light theme and in a dark one.
 _LIGHTEST, _DARKEST = 0.04, 0.6
 # What runs at this share of the best, or below, is lightest.
@@ -25,95 +24,64 @@ _LEAST = 0.5
 _MULTIPLE = 8
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One pair of channel counts, and how fast a convolution with them is.
-
-    Attributes:
-        into: Channels that go in.
-        out: Channels that come out.
-        speed: Arithmetic per second.
-        gigaflops: The same as a reader sees it.
-        interval: Half the 95 % interval as a share of it, in words.
-    """
-
-    into: int
-    out: int
-    speed: float
-    gigaflops: str
-    interval: str
-
-
 def channels(finding: Finding) -> Figure:
     """Draw arithmetic per second by channels in and out, darker being faster."""
-    title = f"{plain(finding.experiment, 40)}: arithmetic by channel counts"
+    title = "convolution: arithmetic by channel counts"
     cells = _cells(finding)
     if not cells:
-        return canvas.message(title, "No variant tells its channel counts.")
-    rows = sorted({cell.into for cell in cells})[:_MOST]
-    columns = sorted({cell.out for cell in cells})[:_MOST]
+        return canvas.message(title, "No channel counts were timed.")
+    into = sorted({cell.into for cell in cells})
+    out = sorted({cell.out for cell in cells})
     darkness = f"darkest: the most; lightest: {units.percent(_LEAST)} of that or less"
     lines = canvas.caption_lines(
         ["number: GFLOP/s, and half its 95 % interval", darkness]
     )
-    inner = _CELL * len(rows)
-    height = canvas.TOP + inner + 48 + 16 * len(lines) + 8
-    best = max(cell.speed for cell in cells)
+    inner = _CELL * len(into)
+    best = max(cell.speed.rate for cell in cells)
 
     def draw(drawing: Drawing) -> None:
         width = WIDTH - _LEFT - _RIGHT
         axes = canvas.place(drawing, _LEFT, canvas.TOP, width, inner)
-        _set_counts(axes, rows, columns)
+        axes.grid(visible=False)
+        axes.set_xlim(-0.5, len(out) - 0.5)
+        axes.set_ylim(len(into) - 0.5, -0.5)
+        axes.set_xticks(range(len(out)), list(map(_count, out)))
+        axes.set_yticks(range(len(into)), list(map(_count, into)))
+        axes.tick_params(length=0, labelsize=SMALL)
+        axes.spines["bottom"].set_visible(False)
+        axes.set_xlabel("channels that come out (filters)")
+        axes.set_ylabel("channels that go in")
         for cell in cells:
-            if cell.into in rows and cell.out in columns:
-                at = (columns.index(cell.out), rows.index(cell.into))
-                _draw_cell(axes, cell, at, best)
+            _draw_cell(axes, cell, (out.index(cell.out), into.index(cell.into)), best)
 
     words = "; ".join(
-        f"{cell.into} in, {cell.out} out: {cell.gigaflops} GFLOP/s {cell.interval}"
+        f"{cell.into} in, {cell.out} out: {_gigaflops(cell, ' GFLOP/s')}"
         for cell in cells
     )
+    height = canvas.TOP + inner + 48 + 16 * len(lines) + 8
     return canvas.paint(title, lines, height, f"{title}. {words}.", draw)
 
 
 def _cells(finding: Finding) -> list[Cell]:
-    """What can be drawn; a file may hold anything."""
-    cells = []
-    for timing in finding.timings:
-        try:
-            note = finding.notes["channels"][timing.variant]
-            into, out, flops = (float(note[key]) for key in ("in", "out", "flops"))
-        except (KeyError, OverflowError, TypeError, ValueError):
-            continue
-        speed = timing.rate * flops
-        counts = 0 < into < _SOUND and 0 < out < _SOUND
-        if counts and 1 / _SOUND < speed < _SOUND and timing.low > 0:
-            share = (timing.high / timing.low) ** 0.5 - 1
-            interval = f"± {units.percent(share)}" if share < 1 else "(hardly known)"
-            gigaflops = units.significant(speed / 1e9)
-            cells.append(Cell(int(into), int(out), speed, gigaflops, interval))
-    return cells
+    """What can be drawn."""
+    cells: dict[str, Cell] = result_of(finding).cells
+    return [cell for cell in cells.values() if 0 < cell.speed.rate < _LARGEST]
 
 
-def _set_counts(axes: Axes, rows: list[int], columns: list[int]) -> None:
-    axes.grid(visible=False)
-    axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xticks(range(len(columns)), [_count(number) for number in columns])
-    axes.set_yticks(range(len(rows)), [_count(number) for number in rows])
-    axes.tick_params(length=0, labelsize=SMALL)
-    axes.spines["bottom"].set_visible(False)
-    axes.set_xlabel("channels that come out (filters)")
-    axes.set_ylabel("channels that go in")
+def _gigaflops(cell: Cell, unit: str = "") -> str:
+    """Its speed with half its interval: ``"112 ± 3 %"``, or ``"?"``."""
+    ends = (cell.speed.rate, cell.speed.low, cell.speed.high)
+    return units.spread(*ends, lambda s: f"{units.significant(s / 1e9)}{unit}")
 
 
 def _draw_cell(axes: Axes, cell: Cell, at: tuple[int, int], best: float) -> None:
-    share = max(0.0, (cell.speed / best - _LEAST) / (1 - _LEAST))
+    share = max(0.0, (cell.speed.rate / best - _LEAST) / (1 - _LEAST))
     alpha = _LIGHTEST + (_DARKEST - _LIGHTEST) * share
     corner = (at[0] - 0.48, at[1] - 0.46)
     axes.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=BLUE, alpha=alpha, lw=0))
     style: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
-    for words, shift in ((cell.gigaflops, 7), (cell.interval, -9)):
+    number, _, interval = _gigaflops(cell).partition(" ")
+    for words, shift in ((number, 7), (interval, -9)):
         axes.annotate(words, at, (0, shift), fontsize=SMALL, color=INK, **style)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
+from perfkit.findings.record import Fact
 
 MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
 
@@ -30,6 +31,15 @@ def brief(compared: Comparison) -> str:
 def between(estimate: Estimate, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
     return units.between(estimate.value, estimate.low, estimate.high, write)
+
+
+def fact(label: str, estimate: Estimate, write: Callable[[float], str]) -> Fact:
+    """A number as a row, with the ends of its interval beside it; ``?`` if unknown."""
+    if not units.is_known(estimate.low, estimate.high):
+        return Fact(label, units.UNKNOWN)
+    ends = f"{write(estimate.low)} to {write(estimate.high)}"
+    has_ends = estimate.low < estimate.high
+    return Fact(label, write(estimate.value), ends if has_ends else "")
 
 
 def instead(
