@@ -173,7 +173,7 @@ class Convolution(Experiment):
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
-    def _limits(self) -> dict[str, tuple[Callable[[], Iterator[Yielded]], str]]:
+    def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
         """What only shows what is possible: its work, and what that is."""
         base = VARIANTS[BASELINE]
         flops, traffic = base.flops(self.problem), base.traffic(self.problem)

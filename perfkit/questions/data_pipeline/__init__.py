@@ -98,18 +98,18 @@ class DataPipeline(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """What ``variants`` and ``feeding`` ask for, the baseline always first."""
-        variants = [self._variant(name) for name in self._methods]
+        variants = {name: self._variant(name) for name in self._methods}
+        bare = functools.partial(self._run, SYNTHETIC)
         if SYNTHETIC in self._names and self.feeding != "alone":
             does = "One batch that is in memory already: no pipeline at all."
             code = code_of(consumers.one_batch)
-            variants.append(
-                Variant(SYNTHETIC, self._synthetic, does, BASELINE, code=code)
-            )
+            variants[SYNTHETIC] = Variant(SYNTHETIC, bare, does, BASELINE, code=code)
+        decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
             does = "Cores that decode whole images and do nothing else."
             code = code_of(decoding.with_tensorflow)
-            variants.append(Variant(DECODE_LIMIT, self._decode_limit, does, code=code))
-        return {variant.name: variant for variant in variants}
+            variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make or check the images, write record files, compare what the variants give.
@@ -170,22 +170,21 @@ class DataPipeline(Experiment):
         note = "" if against == method.against else f' On top of "{method.against}".'
         return Variant(
             name,
-            functools.partial(self._feed, name),
-            method.changes + note,
+            functools.partial(self._run, name),
+            method.do + note,
             against,
             code="" if name == OWN else method.code,
         )
 
     # A variant can be pickled, which no function made on the spot can.
-    def _feed(self, name: str) -> Iterator[Yielded]:
+    def _run(self, name: str) -> Iterator[Yielded]:
+        task = self._task()
+        if name == SYNTHETIC:
+            return consumers.synthetic(task)
+        if name == DECODE_LIMIT:
+            return decoding.limit(task.images)
         training = self.feeding == "training"
-        return consumers.feed(self._methods[name], self._task(), training=training)
-
-    def _synthetic(self) -> Iterator[Yielded]:
-        return consumers.synthetic(self._task())
-
-    def _decode_limit(self) -> Iterator[Yielded]:
-        return decoding.limit(self._task().images)
+        return consumers.feed(self._methods[name], task, training=training)
 
     def _task(self) -> Task:
         images = recall(self.folder, count=self.count, side=self.image_side)
