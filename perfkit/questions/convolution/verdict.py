@@ -53,11 +53,8 @@ _NEXT: dict[Bound, str] = {
     "overhead": "It is overhead-bound: give each call more work, by a larger batch or "
     "by the whole model in one `tf.function`.",
 }
-_ABOVE = (
-    "More than 100 %: a limit is the speed of one large piece of work. Work of another "
-    "shape may suit this machine better, and Winograd and FFT need fewer operations "
-    "than are counted."
-)
+# Of more than 100 % of a limit, which is the speed of one large piece of work.
+_ABOVE = "; Winograd and FFT do fewer operations than are counted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,22 +125,20 @@ def judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
     if not race.ranked:
         return race.verdict()
     first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
-    warnings, because = list[str](), list[str]()
-    if winners := first_calls.pop(race.winner, ""):
-        warnings.append(f"The first call of {quoted(race.winner)} takes {winners}.")
-    compared = {n: near for n, near in result.shares.items() if "compute" in near}
-    held_up = {name: near.get(bound_of(near)) for name, near in compared.items()}
-    if any(share and share.low > 1 for share in held_up.values()):
-        because.append(_ABOVE)
+    winners = first_calls.pop(race.winner, "")
+    warning = f"The first call of {quoted(race.winner)} takes {winners}."
     verdict = replace(
         race.verdict(
-            warnings=tuple(warnings),
-            because=tuple(because),
+            warnings=(warning,) if winners else (),
             next=_next(measured, race, result),
         ),
         facts=(
             *_limits(measured, problem),
-            *(_held_up(name, near) for name, near in compared.items()),
+            *(
+                _held_up(n, near)
+                for n, near in result.shares.items()
+                if "compute" in near
+            ),
             *(Fact(f"First call, {quoted(n)}", s) for n, s in first_calls.items() if s),
             *(
                 Fact(f"{quoted(method.name)} does not compete", method.excluded)
@@ -200,7 +195,8 @@ def _held_up(name: str, near: Shares) -> Fact:
     if share is None:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
-    return replace(row, value=_HELD_UP[bound].format(row.value, limit))
+    above = _ABOVE if bound == "compute" and share.low > 1 else ""
+    return replace(row, value=_HELD_UP[bound].format(row.value, limit) + above)
 
 
 def _first_call(measured: Measurement, problem: Problem, name: str) -> str:

@@ -233,7 +233,8 @@ class Method:
         """The same with the function that reads, decodes and augments an image."""
         # A reader who is advised something has it already.
         usual = "example" in self.parts and not self.example
-        return f"{code_of(example_of)}\n{self.advice}" if usual else self.advice
+        example = code_of(example_of) if usual else ""
+        return "\n".join(filter(None, (example, self.advice)))
 
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that it feeds."""
