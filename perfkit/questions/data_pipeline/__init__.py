@@ -34,8 +34,8 @@ from perfkit.questions.data_pipeline.variants import (
 from perfkit.questions.data_pipeline.verdict import (
     CHOICES,
     Claim,
+    choices_in,
     claims,
-    contenders,
     judge,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
@@ -147,9 +147,8 @@ class DataPipeline(Experiment):
 
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""
-        choices = {name: CHOICES[name] for name in contenders(measured)}
         subject = "The pipeline" if self.feeding == "alone" else "This training"
-        return Race(measured, choices, "images", subject, BASELINE)
+        return Race(measured, choices_in(measured), "images", subject, BASELINE)
 
     @property
     def _names(self) -> tuple[str, ...]:

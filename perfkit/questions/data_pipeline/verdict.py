@@ -263,14 +263,14 @@ def timed_methods(measured: Measurement) -> list[Method]:
     return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
 
 
-def contenders(measured: Measurement) -> tuple[str, ...]:
-    """The variants that were timed and may be called the fastest."""
-    yours = (OWN,) if measured.timing(OWN) else ()
-    return yours + tuple(
+def choices_in(measured: Measurement) -> dict[str, Choice]:
+    """What may be called the fastest: all but what is excluded, or fits no memory."""
+    barred = {
         method.name
-        for method in timed_methods(measured)
-        if not method.excluded and not too_large(measured, method)
-    )
+        for method in VARIANTS.values()
+        if method.excluded or too_large(measured, method)
+    }
+    return {name: choice for name, choice in CHOICES.items() if name not in barred}
 
 
 def too_large(measured: Measurement, method: Method) -> str:

@@ -146,22 +146,24 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     ),
     "records": lambda task, form: record_files(task.images, form),
     "parse": lambda *_: parse_record,
-    "crop": lambda task, _: graph(_with_side(decoding.cut, task)),
+    "crop": lambda task, _: graph(functools.partial(decoding.cut, side=task.side)),
     "square_of": lambda task, _: square_of(task.side),
     "mirror": lambda *_: graph(decoding.mirror),
     "brightness": lambda *_: graph(decoding.brightness),
     # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
     # whole arrays, and in NumPy one number after another.
-    "augment": lambda task, _: graph(_with_side(decoding.augment, task)),
-    "augment_array": lambda task, _: _with_side(decoding.with_numpy, task),
-    "augment_pixels": lambda task, _: _with_side(decoding.by_element, task),
+    "augment": lambda task, _: graph(
+        functools.partial(decoding.augment, side=task.side)
+    ),
+    "augment_array": lambda task, _: functools.partial(
+        decoding.with_numpy, side=task.side
+    ),
+    "augment_pixels": lambda task, _: functools.partial(
+        decoding.by_element, side=task.side
+    ),
     "decode": lambda *_: graph(decode_of()),
     "example": lambda task, _: graph(example_of(PARTS["augment"](task, ""))),
 }
-
-
-def _with_side(function: Function, task: Task) -> Function:
-    return functools.partial(function, side=task.side)
 
 
 def takes(function: Function) -> tuple[str, ...]:

@@ -174,14 +174,10 @@ def brightness(numbers: tf.Tensor) -> tf.Tensor:
     return brighter
 
 
-def scale(image: tf.Tensor) -> tf.Tensor:
-    """Bytes as numbers from 0 to 1."""
-    return tf.cast(image, tf.float32) / 255
-
-
 def augment(image: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """All of it, on a decoded image."""
-    return scale(mirror(cut(image, numbers, side), numbers)) + brightness(numbers)
+    square = mirror(cut(image, numbers, side), numbers)
+    return tf.cast(square, tf.float32) / 255 + brightness(numbers)
 
 
 def with_numpy(
