@@ -61,10 +61,7 @@ class DataPipeline(Experiment):
         str, Folder(help="Your own images, sub-folders as classes; empty for source")
     ] = ""
     source: Annotated[
-        str,
-        Choice(
-            tuple(shared_images.SOURCES), help="Pictures made here, or fetched once"
-        ),
+        str, Choice(("photographs",), help="Pictures that are made here")
     ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
@@ -88,7 +85,7 @@ class DataPipeline(Experiment):
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, before anything is made."""
         super().__post_init__()
-        height = shared_images.SOURCES[self.source]
+        height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
                 f"image_side is {self.image_side}, and the images of {self.source} are "
