@@ -1,18 +1,14 @@
 """Do channel counts matter: the same convolution with a few more or fewer of them."""
 
-import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from perfkit import units
-from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Estimate, Timing, judge, student
-from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Verdict
-from perfkit.questions.convolution.answers import try_method
-from perfkit.questions.convolution.variants import BASELINE, VARIANTS
-from perfkit.questions.convolution.work import Problem, convolving
+from perfkit.questions.convolution.work import Problem
 from perfkit.questions.shared.words import fact, instead, sure_of_all
 
 # As asked, one fewer, one more, and the next count with the same remainder of 8.
@@ -42,35 +38,6 @@ def pairs_around(problem: Problem) -> dict[str, Problem]:
     )
     problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
     return {name_of(pair): pair for pair in problems}
-
-
-def make_variants(problem: Problem) -> dict[str, Variant]:
-    """One variant for each pair of counts, the one that was asked for first."""
-    return {
-        name: Variant(
-            name,
-            functools.partial(_convolving, pair),
-            f"{pair.channels} channels in, {pair.filters} out.",
-            name_of(problem),
-            code=VARIANTS[BASELINE].code,
-        )
-        for name, pair in pairs_around(problem).items()
-    }
-
-
-def _convolving(problem: Problem) -> Iterator[Yielded]:
-    return convolving(VARIANTS[BASELINE].call(problem), problem.batch)
-
-
-def prepare(problem: Problem) -> Iterator[Yielded]:
-    """Check the answer at every pair of counts, on one image of the batch."""
-    refused = {}
-    for name, pair in pairs_around(problem).items():
-        yield Note("progress", f"Checking the answer with {name}")
-        image = replace(pair, batch=1)
-        if reason := try_method(VARIANTS[BASELINE], image, math.inf).why_not:
-            refused[name] = reason
-    yield Note(REFUSED, refused)
 
 
 def cells(measured: Measurement, problem: Problem) -> dict[str, Cell]:

@@ -1,7 +1,6 @@
 """What a run of convolutions means: which is fastest, and how near to the limits."""
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -133,7 +132,6 @@ def judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
             next=_next(measured, race, result),
         ),
         facts=(
-            *_limits(measured, problem),
             *(
                 _held_up(n, near)
                 for n, near in result.shares.items()
@@ -169,23 +167,6 @@ def _next(measured: Measurement, race: Race, result: Result) -> str:
                 f"{compared.as_fast_as} {quoted(BASELINE)}."
             )
     return " ".join(filter(None, sentences))
-
-
-def _limits(measured: Measurement, problem: Problem) -> Iterator[Fact]:
-    """What the machine can do, and where this convolution lies between its limits."""
-    peak, memory = measured.timing(ARITHMETIC), measured.timing(MEMORY)
-    if not (peak and memory and peak.is_known and memory.is_known):
-        return
-    method = VARIANTS[BASELINE]
-    flops, traffic = method.flops(problem), method.traffic(problem)
-    fast, wide = peak.rate * flops, memory.rate * traffic
-    intensity, ridge = flops / traffic, fast / wide
-    limit = "arithmetic" if intensity > ridge else "memory"
-    yield Fact("A large matrix product", units.rate(fast, "FLOP"))
-    yield Fact("Memory", f"{units.size(wide)}/s")
-    meet = f"{units.significant(ridge)}, so {limit} is the nearer one here"
-    yield Fact("FLOP for each byte of memory", units.significant(intensity))
-    yield Fact("FLOP for each byte where both limits meet", meet)
 
 
 def _held_up(name: str, near: Shares) -> Fact:

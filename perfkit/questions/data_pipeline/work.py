@@ -146,24 +146,22 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     ),
     "records": lambda task, form: record_files(task.images, form),
     "parse": lambda *_: parse_record,
-    "crop": lambda task, _: graph(functools.partial(decoding.cut, side=task.side)),
+    "crop": lambda task, _: graph(_sized(decoding.cut, task)),
     "square_of": lambda task, _: square_of(task.side),
     "mirror": lambda *_: graph(decoding.mirror),
     "brightness": lambda *_: graph(decoding.brightness),
     # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
     # whole arrays, and in NumPy one number after another.
-    "augment": lambda task, _: graph(
-        functools.partial(decoding.augment, side=task.side)
-    ),
-    "augment_array": lambda task, _: functools.partial(
-        decoding.with_numpy, side=task.side
-    ),
-    "augment_pixels": lambda task, _: functools.partial(
-        decoding.by_element, side=task.side
-    ),
+    "augment": lambda task, _: graph(_sized(decoding.augment, task)),
+    "augment_array": lambda task, _: _sized(decoding.with_numpy, task),
+    "augment_pixels": lambda task, _: _sized(decoding.by_element, task),
     "decode": lambda *_: graph(decode_of()),
     "example": lambda task, _: graph(example_of(PARTS["augment"](task, ""))),
 }
+
+
+def _sized(function: Function, task: Task) -> Function:
+    return functools.partial(function, side=task.side)
 
 
 def takes(function: Function) -> tuple[str, ...]:
@@ -368,14 +366,11 @@ def comparable(method: Method) -> bool:
 def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
     paths, _, draws = schedule(task)
-    first = itertools.islice(zip(paths, draws, strict=True), task.batch)
-    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    first = zip(map(_pixels, paths[: task.batch]), draws, strict=False)
     # The first images as each has to give them, computed in NumPy.
-    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
-    differing = {
-        m.name: _difference(m, task, expected) for m in methods if comparable(m)
-    }
-    return {name: difference for name, difference in differing.items() if difference}
+    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in first])
+    gaps = {m.name: _difference(m, task, expected) for m in methods if comparable(m)}
+    return {name: gap for name, gap in gaps.items() if gap}
 
 
 def why_not(method: Method, task: Task) -> str:
