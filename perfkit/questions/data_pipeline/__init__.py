@@ -34,9 +34,11 @@ from perfkit.questions.data_pipeline.variants import (
 from perfkit.questions.data_pipeline.verdict import (
     CHOICES,
     Claim,
+    Result,
     choices_in,
     claims,
     judge,
+    waits_of,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.questions.parameters import Choice, Folder, Range
@@ -138,9 +140,13 @@ class DataPipeline(Experiment):
                 f"{difference}. Its speed would say nothing, so nothing is timed."
             )
 
+    def result(self, measured: Measurement) -> Result:
+        """Which share of a step each variant waits for its batch."""
+        return Result(waits=waits_of(measured))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, self.race(measured))
+        return judge(measured, self.race(measured), self.result(measured))
 
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""

@@ -74,6 +74,13 @@ class Place:
     gpu_bytes: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Which share of a step each variant waits for its batch, where that is known."""
+
+    waits: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim as it is usually put, and whether it holds here.
@@ -158,14 +165,14 @@ def _sentence(c: Comparison) -> str:
     return f"{runs} ({c.judgement})."
 
 
-def judge(measured: Measurement, race: Race) -> Verdict:
+def judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     """Say what to change in the pipeline, by how much, how sure that is."""
     best, images = race.ranked[0].variant if race.ranked else "", images_fed(measured)
     because, facts = list[str](), list[Fact]()
     for name in dict.fromkeys((BASELINE, best)):
-        if (share := waiting(measured, name)) is not None:
+        if name in result.waits:
             label = f"Wait for data, of a step with {quoted(name)}"
-            facts.append(Fact(label, units.percent(share)))
+            facts.append(Fact(label, units.percent(result.waits[name])))
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in _places(measured.trials)):
         because.append(_SHARED_CORES)
@@ -177,7 +184,7 @@ def judge(measured: Measurement, race: Race) -> Verdict:
         because.append(_READ)
         facts += _fed(images)
     verdict = race.verdict(
-        warnings=tuple(_costs(measured, best)),
+        warnings=tuple(_costs(measured, best, result)),
         because=tuple(because),
         next=_next(measured, race) if race.ranked else "",
     )
@@ -206,12 +213,12 @@ def _next(measured: Measurement, race: Race) -> str:
     return ""
 
 
-def _costs(measured: Measurement, best: str) -> Iterator[str]:
+def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
     images, method = images_fed(measured), VARIANTS.get(best)
     if not images or method is None:
         return
-    if method.in_model and waiting(measured, best) is None:
+    if method.in_model and best not in result.waits:
         yield (
             f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
             "not run here and would have to do it."
@@ -287,12 +294,14 @@ def too_large(measured: Measurement, method: Method) -> str:
     )
 
 
-def waiting(measured: Measurement, variant: str) -> float | None:
-    """Which share of its steps' time a variant waits for data; None where unknown."""
-    waited = spent = 0.0
-    for trial in measured.trials_of(variant):
+def waits_of(measured: Measurement) -> dict[str, float]:
+    """The share of each variant's steps that waits for data, by its name."""
+    waited, spent = dict[str, float](), dict[str, float]()
+    for trial in measured.trials:
         if trial.outcome == "completed" and "input" in trial.parts:
+            name = trial.variant
             # The first tick traces the step.
-            waited += sum(trial.parts["input"][1:])
-            spent += sum(ended - began for began, ended, _ in trial.worked[1:])
-    return waited / spent if spent else None
+            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
+            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
+            spent[name] = spent.get(name, 0.0) + seconds
+    return {name: waited[name] / total for name, total in spent.items() if total}

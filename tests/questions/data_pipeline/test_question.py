@@ -8,7 +8,7 @@ from perfkit.errors import BadParameterError
 from perfkit.findings.report import Report, in_text
 from perfkit.questions.data_pipeline import DataPipeline, claims
 from perfkit.questions.data_pipeline.variants import VARIANTS
-from perfkit.questions.data_pipeline.verdict import waiting
+from perfkit.questions.data_pipeline.verdict import waits_of
 from perfkit.questions.runs import run
 from perfkit.questions.shared import images as shared_images
 from tests.findings.made import of_run
@@ -100,8 +100,7 @@ def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     first = races.trial("naive map", 400, wait=0.5, first_s=10)
     crashed = replace(first, round=2, outcome="crashed")
     run = Measurement(variants=(), trials=(first, crashed))
-    assert waiting(run, "naive map") == pytest.approx(0.5, abs=0.001)
-    assert waiting(run, "prefetch") is None
+    assert waits_of(run) == {"naive map": pytest.approx(0.5, abs=0.001)}
 
 
 @pytest.mark.parametrize(
