@@ -10,7 +10,7 @@ matrix product and of the memory, measured in the same run, say what is possible
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar
 
 from perfkit import units
@@ -20,21 +20,22 @@ from perfkit.errors import BadParameterError
 from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment, with_yours
 from perfkit.questions.convolution import channels
+from perfkit.questions.convolution.answers import LONGEST_S, try_method
 from perfkit.questions.convolution.variants import (
     BASELINE,
     GROUPS,
-    LONGEST_S,
     VARIANTS,
     Method,
     own_method,
-    try_method,
 )
 from perfkit.questions.convolution.verdict import (
     ARITHMETIC,
     BFLOAT16,
     CHOICES,
     MEMORY,
+    Result,
     judge,
+    shares_of,
 )
 from perfkit.questions.convolution.work import (
     FLOAT,
@@ -100,7 +101,7 @@ class Convolution(Experiment):
                 f"images or answer would take {units.size(FLOAT * largest)}; choose a "
                 "smaller batch, side or number of channels."
             )
-        if self.compare == "channels":
+        if self._is_sweep:
             # Which counts there are is known only now, and the first is the baseline.
             object.__setattr__(self, "baseline", channels.name_of(self.problem))
 
@@ -111,33 +112,35 @@ class Convolution(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Those that are asked for, or the channel counts, the baseline first."""
-        if self.compare == "channels":
-            return channels.make_variants(self.problem)
-        methods = self._methods
-        variants = [
-            Variant(
+        cases = self._cases
+        variants = {
+            name: Variant(
                 name,
                 functools.partial(self._convolve, name),
-                method.changes,
-                method.against if method.against in methods else BASELINE,
+                f"{name}." if self._is_sweep else method.do,
+                method.against if method.against in cases else self.baseline,
                 code=method.code,
             )
-            for name, method in methods.items()
-        ]
-        return {variant.name: variant for variant in (*variants, *self._limits)}
+            for name, (method, _) in cases.items()
+        }
+        limits = {
+            name: Variant(name, work, changes, code=code_of(work))
+            for name, (work, changes) in self._limits.items()
+        }
+        return variants | limits
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
-        if self.compare == "channels":
-            yield from channels.prepare(self.problem)
-            return
-        yield Note("roofline", self._roofline())
+        if not self._is_sweep:
+            yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
-        # The baseline is timed however long it takes.
+        # The baseline is timed however long it takes, and so are all channel counts.
         longest = math.inf
-        for name, method in self._methods.items():
+        for name, (method, problem) in self._cases.items():
             yield Note("progress", f"Checking the answer of {name}")
-            check = try_method(method, self.problem, longest)
+            # Of other counts one image of the batch is enough.
+            images = replace(problem, batch=1) if self._is_sweep else problem
+            check = try_method(method, images, longest)
             if check.why_not:
                 refused[name] = check.why_not
             else:
@@ -147,53 +150,69 @@ class Convolution(Experiment):
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
+    def result(self, measured: Measurement) -> Result:
+        """How near each variant comes to the limits, or what channel counts reach."""
+        if self._is_sweep:
+            return Result(cells=channels.cells(measured, self.problem))
+        return Result(shares=shares_of(measured, self.problem))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
-        if self.compare == "channels":
-            return channels.verdict(measured, self.problem)
-        return judge(measured, self.problem)
+        result = self.result(measured)
+        if self._is_sweep:
+            return channels.verdict(measured, self.problem, result.cells)
+        return judge(measured, self.problem, result)
 
     @property
-    def _methods(self) -> dict[str, Method]:
+    def _is_sweep(self) -> bool:
+        return self.compare == "channels"
+
+    @property
+    def _cases(self) -> dict[str, tuple[Method, Problem]]:
+        """What is convolved by each variant, and how."""
+        if self._is_sweep:
+            pairs = channels.pairs_around(self.problem).items()
+            return {name: (VARIANTS[BASELINE], pair) for name, pair in pairs}
         function = type(self).function
         mine = {OWN: own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
-        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
+        methods = {BASELINE: VARIANTS[BASELINE], **mine, **methods}
+        return {name: (method, self.problem) for name, method in methods.items()}
 
     @property
-    def _limits(self) -> tuple[Variant, ...]:
+    def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
+        """What only shows what is possible: its work, and what that is."""
+        if self._is_sweep:
+            return {}
         base = VARIANTS[BASELINE]
         flops, traffic = base.flops(self.problem), base.traffic(self.problem)
-        limits = [
-            (ARITHMETIC, functools.partial(multiplying, flops), _PRODUCT),
-            (MEMORY, functools.partial(moving, traffic), _SUM),
-        ]
-        if any(method.precision == "bfloat16" for method in self._methods.values()):
-            work = functools.partial(multiplying, flops, "bfloat16")
-            limits.append((BFLOAT16, work, _SHORT_PRODUCT))
-        return tuple(
-            Variant(name, work, changes, code=code_of(work))
-            for name, work, changes in limits
-        )
+        short = functools.partial(multiplying, flops, "bfloat16")
+        limits = {
+            ARITHMETIC: (functools.partial(multiplying, flops), _PRODUCT),
+            MEMORY: (functools.partial(moving, traffic), _SUM),
+            BFLOAT16: (short, _SHORT_PRODUCT),
+        }
+        if all(method.precision != "bfloat16" for method, _ in self._cases.values()):
+            del limits[BFLOAT16]
+        return limits
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        return convolving(self._methods[name].call(self.problem), self.batch)
+        method, problem = self._cases[name]
+        return convolving(method.call(problem), problem.batch)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""
-        limits = [limit.name for limit in self._limits]
-        methods = {**self._methods, **dict.fromkeys(limits, VARIANTS[BASELINE])}
-        return {
-            "work": {
-                name: {
-                    "flops": method.flops(self.problem),
-                    "bytes": method.traffic(self.problem),
-                }
-                for name, method in methods.items()
-            },
-            "arithmetic": [name for name in limits if name != MEMORY],
-            "memory": MEMORY,
+        methods = {name: method for name, (method, _) in self._cases.items()}
+        methods |= dict.fromkeys(self._limits, VARIANTS[BASELINE])
+        work = {
+            name: {
+                "flops": method.flops(self.problem),
+                "bytes": method.traffic(self.problem),
+            }
+            for name, method in methods.items()
         }
+        arithmetic = [name for name in self._limits if name != MEMORY]
+        return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
 
 
 def convolution_with(function: Function, /, **parameters: Any) -> Convolution:

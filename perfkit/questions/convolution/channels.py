@@ -1,21 +1,27 @@
 """Do channel counts matter: the same convolution with a few more or fewer of them."""
 
-import functools
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from perfkit import units
-from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Comparison, Timing, judge, student
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.statistics import Comparison, Estimate, Timing, judge, student
 from perfkit.findings.record import Verdict
-from perfkit.questions.convolution.variants import BASELINE, VARIANTS, try_method
-from perfkit.questions.convolution.work import Problem, convolving
-from perfkit.questions.shared.words import instead, sure_of_all
+from perfkit.questions.convolution.work import Problem
+from perfkit.questions.shared.words import fact, instead, sure_of_all
 
 # As asked, one fewer, one more, and the next count with the same remainder of 8.
 _AROUND = (0, -1, 1, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A pair of channel counts, and FLOP per second of a convolution with them."""
+
+    into: int
+    out: int
+    speed: Timing
 
 
 def name_of(problem: Problem) -> str:
@@ -23,88 +29,89 @@ def name_of(problem: Problem) -> str:
     return f"{problem.channels} in, {problem.filters} out"
 
 
-def make_variants(problem: Problem) -> dict[str, Variant]:
-    """One variant for each pair of counts, the one that was asked for first."""
-    return {
-        name: Variant(
-            name,
-            functools.partial(_convolving, pair),
-            f"{pair.channels} channels in, {pair.filters} out.",
-            name_of(problem),
-            code=VARIANTS[BASELINE].code,
-        )
-        for name, pair in _problems(problem).items()
-    }
+def pairs_around(problem: Problem) -> dict[str, Problem]:
+    """The problem at each pair of counts by its name, the one asked for first."""
+    pairs = (
+        (problem.channels + more_in, problem.filters + more_out)
+        for more_in in _AROUND
+        for more_out in _AROUND
+    )
+    problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
+    return {name_of(pair): pair for pair in problems}
 
 
-def prepare(problem: Problem) -> Iterator[Yielded]:
-    """Check the answer at every pair of counts, on one image of the batch."""
-    counts, refused = {}, {}
-    for name, pair in _problems(problem).items():
-        yield Note("progress", f"Checking the answer with {name}")
-        image = replace(pair, batch=1)
-        if reason := try_method(VARIANTS[BASELINE], image, math.inf).why_not:
-            refused[name] = reason
-        counts[name] = {"in": pair.channels, "out": pair.filters, "flops": pair.flops}
-    yield Note("channels", counts)
-    yield Note(REFUSED, refused)
+def cells(measured: Measurement, problem: Problem) -> dict[str, Cell]:
+    """The pairs of counts that were timed, by name."""
+    result = dict[str, Cell]()
+    for name, pair in pairs_around(problem).items():
+        if timing := measured.timing(name):
+            ends = (timing.rate, timing.low, timing.high)
+            rate, low, high = (end * pair.flops for end in ends)
+            speed = replace(timing, rate=rate, low=low, high=high)
+            result[name] = Cell(into=pair.channels, out=pair.filters, speed=speed)
+    return result
 
 
-def verdict(measured: Measurement, problem: Problem) -> Verdict:
+def verdict(
+    measured: Measurement, problem: Problem, cells: Mapping[str, Cell]
+) -> Verdict:
     """Say which counts run at another speed, at equal work, than the one asked for."""
-    base, problems = name_of(problem), _problems(problem)
-    pairs = (measured.compare(name, base) for name in problems if name != base)
-    raw, floor = [*filter(None, pairs)], measured.noise_floor or 1.0
+    base, pairs = name_of(problem), pairs_around(problem)
+    raw = [c for n in pairs if n != base and (c := measured.compare(n, base))]
+    if not raw:
+        return Verdict(headline="No two channel counts could be compared.")
+    floor = measured.noise_floor or 1.0
     compared = [
-        at_equal_work(c, problems[c.variant].flops / problem.flops, len(raw), floor)
+        at_equal_work(c, pairs[c.variant].flops / problem.flops, len(raw), floor)
         for c in raw
     ]
-    if not compared:
-        return Verdict(headline="No two channel counts could be compared.")
     apart = sorted((c for c in compared if not c.is_noise), key=lambda c: c.ratio)
+    facts = tuple(
+        fact(
+            f"{c.variant}: speed over that of {base}",
+            Estimate(value=c.ratio, low=c.low, high=c.high),
+            units.ratio,
+        )
+        for c in apart
+    )
     because = (
         "Speeds are arithmetic per second, since other counts are other amounts of "
         f"work; the intervals are wide enough for all {len(compared)} to hold at once.",
-        *(f"{c.variant} runs at {c.interval} the speed of {base}." for c in apart),
     )
-    if apart:
-        return replace(_differ(measured, problem, apart), because=because)
-    speed = _speed(measured, problem).in_words("FLOP")
-    if all(c.verdict == "no difference shown" for c in compared):
+    reaches = cells[base].speed.in_words("FLOP")
+    if not apart:
+        if any(c.verdict != "no difference shown" for c in compared):
+            return Verdict(
+                headline=f"Whether any channel count is faster than {base} is not "
+                "known yet.",
+                much=f"{base} reaches {reaches}.",
+                sure="not known yet",
+                because=because,
+            )
         return Verdict(
             headline="Choose channel counts for what they learn, not for their speed.",
             much=f"None of {len(compared)} is shown to be faster or slower than "
-            f"{base}: {speed}.",
+            f"{base}: {reaches}.",
             sure=sure_of_all(compared),
             because=because,
         )
-    return Verdict(
-        headline=f"Whether any channel count is faster than {base} is not known yet.",
-        much=f"{base} reaches {speed}.",
-        sure="not known yet",
-        because=because,
-    )
-
-
-def _differ(
-    measured: Measurement, problem: Problem, apart: list[Comparison]
-) -> Verdict:
-    """The verdict where counts differ, from those that do, the slowest first."""
-    base, pick = name_of(problem), apart[-1]
+    pick = apart[-1]
     headline = f"Choose {pick.variant}: it computes more in its time."
     if pick.verdict != "faster":
         pick = apart[0]
         headline = f"Keep {base}, and avoid {pick.variant}."
-    problems = (_problems(problem)[pick.variant], problem)
-    speeds = (_speed(measured, case) for case in problems)
+    speeds = (cells[name].speed for name in (pick.variant, base))
+    rates = instead(*speeds, unit="FLOP")
     fast = f"at {units.times(pick.ratio)} times the speed of"
     fast = fast if pick.ends else f"{pick.verdict} than"
     alike = [c.variant for c in apart if c.verdict == pick.verdict and c is not pick]
     return Verdict(
         headline=headline,
-        much=f"{pick.variant} runs {fast} {base}{instead(*speeds, unit='FLOP')}.",
+        much=f"{pick.variant} runs {fast} {base}{rates}.",
         sure=pick.sure,
         interval=pick.ends,
+        facts=facts,
+        because=because,
         next=f"The same holds for {'; '.join(alike[:3])}." if alike else "",
     )
 
@@ -135,26 +142,3 @@ def at_equal_work(
         high=math.exp(high),
         verdict=judge(low, middle, high, math.log(floor)),
     )
-
-
-def _speed(measured: Measurement, problem: Problem) -> Timing:
-    """The rate of what was compared, as arithmetic per second."""
-    timing = measured.timing(name_of(problem))
-    assert timing
-    ends = (timing.rate, timing.low, timing.high)
-    rate, low, high = (end * problem.flops for end in ends)
-    return replace(timing, rate=rate, low=low, high=high)
-
-
-def _convolving(problem: Problem) -> Iterator[Yielded]:
-    return convolving(VARIANTS[BASELINE].call(problem), problem.batch)
-
-
-def _problems(problem: Problem) -> dict[str, Problem]:
-    pairs = (
-        (problem.channels + more_in, problem.filters + more_out)
-        for more_in in _AROUND
-        for more_out in _AROUND
-    )
-    problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
-    return {name_of(pair): pair for pair in problems}

@@ -1,36 +1,38 @@
-"""The variants of a convolution, and which of them give the right answer in time."""
+"""The ways to compute a convolution in NumPy and TensorFlow, wrong ones too.
+
+What a way does before it gives its call is set-up. The lines of the call are what a
+reader is shown and advised.
+"""
 
 import functools
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.stride_tricks import sliding_window_view
 
-from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.machine.limits import free_bytes
-from perfkit.questions.base import UNWRITTEN, raised
-from perfkit.questions.convolution import work
 from perfkit.questions.convolution.work import (
     FLOAT,
+    Array,
     Problem,
-    calling,
-    compiled,
-    conv2d,
     convolved,
-    rounded,
-    wait_for_device,
+    convolved_by_channel,
+    placed,
 )
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.later import keras, tf
 
-Array = NDArray[np.float64]
+Nested = list[Any]
+Call = Callable[[], Any]
+Operation = Callable[[Any, Any], Any]
+# From images, a kernel and their sizes to the call that is timed.
+Build = Callable[[Any, Any, Problem], Call]
 
 BASELINE = "conv2d"
+# What pixels and weights are multiplied by to fill the range of short numbers.
+_PIXEL, _WEIGHT = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,9 @@ class Method:
 
     Attributes:
         name: Its name.
-        build: From images, a kernel and their sizes to the call that is timed; what it
-            does before is set-up.
-        changes: What it changes, in a sentence.
-        do: What choosing it means, as a sentence; "" where it does not give the full
-            convolution in float32 and is never advised.
+        build: Makes the call that is timed; what it does before is set-up.
+        do: What choosing it means, as a sentence.
+        excluded: Why it is never advised, however fast it is; "" where it may be.
         sources: The functions whose lines a reader is shown; none for ``build`` itself.
         against: The variant it is compared with.
         precision: Of the numbers that it multiplies.
@@ -55,9 +55,9 @@ class Method:
     """
 
     name: str
-    build: Callable[[Any, Any, Problem], Callable[[], Any]]
-    changes: str
-    do: str = ""
+    build: Build
+    do: str
+    excluded: str = ""
     sources: tuple[Callable[..., Any], ...] = ()
     against: str = BASELINE
     precision: str = "float32"
@@ -76,7 +76,7 @@ class Method:
         """Draw the images, the same for all variants, and a kernel of its own shape."""
         return problem.images(seed), self.solves(problem).weights(seed)
 
-    def call(self, problem: Problem, seed: int = 0) -> Callable[[], Any]:
+    def call(self, problem: Problem, seed: int = 0) -> Call:
         """Make the call that convolves once."""
         return self.build(*self.arrays(problem, seed), self.solves(problem))
 
@@ -92,137 +92,293 @@ class Method:
         return width * (images + part.taps * part.filters / problem.batch)
 
 
-_XLA = functools.partial(compiled, jit_compile=True)
+VARIANTS = dict[str, Method]()
 
-VARIANTS = {
-    method.name: method
-    for method in (
-        Method(
-            BASELINE,
-            calling(conv2d),
-            "tf.nn.conv2d, called from Python.",
-            "Call `tf.nn.conv2d` from Python.",
-            (conv2d,),
-        ),
-        Method(
-            "python loops",
-            work.python_loops,
-            "A Python loop over every number.",
-            "Convolve in Python loops.",
-            (work.one_pixel,),
-            interpreted=True,
-        ),
-        Method(
-            "numpy taps",
-            work.taps,
-            "NumPy: a loop over the kernel, a matrix product for each tap.",
-            "Loop over the kernel in NumPy, a matrix product for each tap.",
-        ),
-        Method(
-            "numpy im2col",
-            work.im2col,
-            "NumPy: all windows copied into a matrix, one matrix product.",
-            "Copy all windows into a matrix in NumPy, and multiply once.",
-            against="numpy taps",
-            scratch=lambda p: FLOAT * p.batch * p.out**2 * p.taps,
-        ),
-        Method(
-            "numpy fft",
-            work.fft,
-            "NumPy: a product of frequencies.",
-            "Multiply frequencies in NumPy.",
-            against="numpy taps",
-            scratch=work.fft_bytes,
-        ),
-        Method(
-            "conv2d in a graph",
-            calling(conv2d, graph=compiled),
-            "tf.nn.conv2d in a tf.function.",
-            "Call `tf.nn.conv2d` in a `tf.function`.",
-            (conv2d, compiled),
-        ),
-        Method(
-            "conv2d under XLA",
-            calling(conv2d, graph=_XLA),
-            "The same tf.function with jit_compile=True.",
-            "Compile `tf.nn.conv2d` with XLA.",
-            (conv2d, _XLA),
-            "conv2d in a graph",
-        ),
-        Method(
-            "conv2d NCHW",
-            work.channels_first,
-            "tf.nn.conv2d with the channels first.",
-            "Put the channels first.",
-            (functools.partial(conv2d, data_format="NCHW"),),
-            read=lambda planes: np.asarray(planes).transpose(0, 2, 3, 1),
-        ),
-        Method(
-            "keras layer",
-            work.keras_layer,
-            "keras.layers.Conv2D, called as a function.",
-            "Call a `keras.layers.Conv2D`.",
-            (work.layer_of, work.call_layer),
-        ),
-        *(
-            Method(
-                f"conv2d {precision}",
-                calling(conv2d, precision),
-                f"tf.nn.conv2d on {precision} numbers.",
-                sources=(functools.partial(rounded, precision=precision), conv2d),
-                precision=precision,
-            )
-            for precision in ("bfloat16", "float16")
-        ),
-        Method(
-            "depthwise",
-            work.depthwise,
-            "Another layer: each channel has one filter of its own.",
-            sources=(work.by_channel,),
-            solves=lambda p: replace(p, channels=1, filters=p.channels),
-            answer=work.convolved_by_channel,
-        ),
-        Method(
-            "as circulated",
-            work.zeros,
-            "The custom convolution of a tutorial in circulation.",
-        ),
-        Method(
-            "swapped axes",
-            work.swapped_axes,
-            "The kernel's columns taken for its rows.",
-        ),
-        Method(
-            "wrong padding",
-            work.wrong_padding,
-            "One row and column of zeros too many before the image.",
-        ),
-        Method(
-            "float16 overflow",
-            work.float16_overflow,
-            "Sums of scaled products in float16.",
-            precision="float16",
-        ),
-        Method(
-            "off-by-one stride",
-            work.off_by_one_stride,
-            "One pixel too many from window to window.",
-        ),
-    )
-}
+
+def _method(name: str, do: str, **options: Any) -> Callable[[Build], Build]:
+    """Make a variant of what builds its call; see ``Method`` for the rest."""
+
+    def add(build: Build) -> Build:
+        VARIANTS[name] = Method(name, build, do, **options)
+        return build
+
+    return add
+
+
+def calling(
+    operation: Callable[[Problem], Operation],
+    precision: str = "float32",
+    graph: Callable[[Operation], Operation] | None = None,
+) -> Build:
+    """Give what makes the call of an operation on numbers in a precision.
+
+    Args:
+        operation: Makes it, for a problem.
+        precision: Of images and kernel.
+        graph: Makes a graph of it; None to have it called from Python.
+    """
+
+    def build(images: Array, kernel: Array, problem: Problem) -> Call:
+        numbers, weights = rounded(placed(images), placed(kernel), precision)
+        convolve = graph(operation(problem)) if graph else operation(problem)
+        return lambda: convolve(numbers, weights)
+
+    return build
+
+
+def rounded(images: Any, kernel: Any, precision: str) -> tuple[Any, Any]:
+    """Give the same numbers in a precision."""
+    images, kernel = tf.cast(images, precision), tf.cast(kernel, precision)
+    return images, kernel
+
+
+def compiled(convolve: Any, **options: Any) -> Any:
+    """Make a graph of an operation; ``options`` are as of ``tf.function``."""
+    convolve = tf.function(convolve, **options)
+    return convolve
+
+
+def conv2d(problem: Problem, **options: Any) -> Operation:
+    """What TensorFlow brings along."""
+    # In a small call even looking up a name of ``later`` would show.
+    import tensorflow as tf
+
+    stride, padding = problem.stride, problem.padding.upper()
+
+    def convolve(images: Any, kernel: Any) -> Any:
+        return tf.nn.conv2d(images, kernel, stride, padding, **options)
+
+    return convolve
+
+
+_method(BASELINE, "Call `tf.nn.conv2d` from Python.", sources=(conv2d,))(
+    calling(conv2d)
+)
+
+
+def one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float]:
+    """Sum what lies under the kernel, for each filter."""
+    sums = [0.0] * len(weights[0][0][0])
+    for row, taps in enumerate(weights, top):
+        for column, tap in enumerate(taps, left):
+            for value, to_filters in zip(image[row][column], tap, strict=True):
+                for number, weight in enumerate(to_filters):
+                    sums[number] += value * weight
+    return sums
+
+
+@_method(
+    "python loops",
+    "Convolve in Python loops, one number at a time.",
+    sources=(one_pixel,),
+    interpreted=True,
+)
+def _python_loops(images: Array, kernel: Array, problem: Problem) -> Call:
+    padded, weights = problem.pad(images).tolist(), kernel.tolist()
+    places = range(0, problem.out * problem.stride, problem.stride)
+    return lambda: [
+        [[one_pixel(image, weights, top, left) for left in places] for top in places]
+        for image in padded
+    ]
+
+
+@_method("numpy taps", "Loop over the kernel in NumPy, a matrix product for each tap.")
+def taps(images: Array, kernel: Array, problem: Problem) -> Call:
+    """Make what multiplies all pixels under a tap by its matrix, tap after tap."""
+    pad, shape = problem.pad, problem.answer_shape
+    side, stride = problem.kernel, problem.stride
+    reach = (problem.out - 1) * stride + 1
+
+    def convolve() -> Array:
+        padded, answer = pad(images), np.zeros(shape, images.dtype)
+        for row in range(side):
+            rows = slice(row, row + reach, stride)
+            for column in range(side):
+                columns = slice(column, column + reach, stride)
+                answer += padded[:, rows, columns] @ kernel[row, column]
+        return answer
+
+    return convolve
+
+
+@_method(
+    "numpy im2col",
+    "Copy all windows into a matrix in NumPy, and multiply once.",
+    against="numpy taps",
+    scratch=lambda p: FLOAT * p.batch * p.out**2 * p.taps,
+)
+def _im2col(images: Array, kernel: Array, problem: Problem) -> Call:
+    pad, taps, shape = problem.pad, problem.taps, problem.answer_shape
+    sides, stride = (problem.kernel, problem.kernel), problem.stride
+
+    def convolve() -> Array:
+        windows = sliding_window_view(pad(images), sides, (1, 2))[:, ::stride, ::stride]
+        rows = windows.transpose(0, 1, 2, 4, 5, 3)
+        matrix = np.ascontiguousarray(rows).reshape(-1, taps)
+        product = matrix @ kernel.reshape(taps, -1)
+        return product.reshape(shape)
+
+    return convolve
+
+
+def _fft_bytes(problem: Problem) -> int:
+    """Bytes that the frequencies of images, kernel and answer take."""
+    side = problem.side + sum(problem.edge)
+    frequencies = side * (side // 2 + 1)
+    batch, channels, filters = problem.batch, problem.channels, problem.filters
+    pairs = batch * channels + channels * filters + batch * filters
+    return 2 * FLOAT * frequencies * pairs
+
+
+@_method(
+    "numpy fft",
+    "Multiply frequencies in NumPy.",
+    against="numpy taps",
+    scratch=_fft_bytes,
+)
+def _fft(images: Array, kernel: Array, problem: Problem) -> Call:
+    # At the size with its zeros what wraps around falls outside the answer.
+    side, pad = problem.side + sum(problem.edge), problem.pad
+    size, kept = (side, side), slice(0, side - problem.kernel + 1, problem.stride)
+
+    def convolve() -> Array:
+        of_images = np.fft.rfft2(pad(images), size, axes=(1, 2))
+        of_kernel = np.fft.rfft2(kernel, size, axes=(0, 1)).conj()
+        # A matrix product over the channels for each frequency.
+        product = of_images.transpose(1, 2, 0, 3) @ of_kernel
+        answer = np.fft.irfft2(product, size, axes=(0, 1))[kept, kept]
+        return np.ascontiguousarray(answer.transpose(2, 0, 1, 3))
+
+    return convolve
+
+
+_method(
+    "conv2d in a graph",
+    "Call `tf.nn.conv2d` in a `tf.function`.",
+    sources=(conv2d, compiled),
+)(calling(conv2d, graph=compiled))
+
+_XLA = functools.partial(compiled, jit_compile=True)
+_method(
+    "conv2d under XLA",
+    "Compile `tf.nn.conv2d` with XLA.",
+    sources=(conv2d, _XLA),
+    against="conv2d in a graph",
+)(calling(conv2d, graph=_XLA))
+
+_NCHW = functools.partial(conv2d, data_format="NCHW")
+
+
+@_method(
+    "conv2d NCHW",
+    "Put the channels first.",
+    sources=(_NCHW,),
+    read=lambda planes: np.asarray(planes).transpose(0, 2, 3, 1),
+)
+def _channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
+    return calling(_NCHW)(images.transpose(0, 3, 1, 2), kernel, problem)
+
+
+def call_layer(
+    images: Any, kernel: Any, filters: int, side: int, stride: int, padding: str
+) -> Call:
+    """Make a layer with these weights, and call it as a function."""
+    layer = keras.layers.Conv2D(filters, side, stride, padding, use_bias=False)
+    layer.build(images.shape)
+    layer.kernel.assign(kernel)
+    return lambda: layer(images)
+
+
+@_method("keras layer", "Call a `keras.layers.Conv2D`.", sources=(call_layer,))
+def _keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
+    sizes = (problem.filters, problem.kernel, problem.stride, problem.padding)
+    return call_layer(placed(images), kernel, *sizes)
+
+
+_SHORT_NUMBERS = ("bfloat16", "float16")
+SHORT = tuple(f"conv2d {precision}" for precision in _SHORT_NUMBERS)
+for _name, _precision in zip(SHORT, _SHORT_NUMBERS, strict=True):
+    _method(
+        _name,
+        f"Call `tf.nn.conv2d` on {_precision} numbers.",
+        excluded="right to 2 or 3 digits only",
+        sources=(functools.partial(rounded, precision=_precision), conv2d),
+        precision=_precision,
+    )(calling(conv2d, _precision))
+
+
+def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
+    """Convolve each channel with a filter of its own."""
+    import tensorflow as tf
+
+    return lambda: tf.nn.depthwise_conv2d(images, kernel, strides, padding)
+
+
+@_method(
+    "depthwise",
+    "Give each channel one filter of its own.",
+    excluded="another layer, with less arithmetic",
+    sources=(by_channel,),
+    solves=lambda p: replace(p, channels=1, filters=p.channels),
+    answer=convolved_by_channel,
+)
+def _depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
+    strides, padding = (1, problem.stride, problem.stride, 1), problem.padding.upper()
+    numbers, weights = placed(images), placed(kernel.transpose(0, 1, 3, 2))
+    return by_channel(numbers, weights, strides, padding)
+
+
+_mistake = functools.partial(_method, excluded="a mistake")
+
+
+@_mistake("as circulated", "Run the custom convolution of a tutorial in circulation.")
+def _zeros(images: Array, kernel: Array, problem: Problem) -> Call:
+    return lambda: np.zeros(problem.answer_shape, np.float32)
+
+
+@_mistake("swapped axes", "Take the kernel's columns for its rows.")
+def _swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
+    return taps(images, kernel.transpose(1, 0, 2, 3), problem)
+
+
+@_mistake("wrong padding", "Put one row and column of zeros too many before the image.")
+def _wrong_padding(images: Array, kernel: Array, problem: Problem) -> Call:
+    moved = np.pad(images, ((0, 0), (1, 0), (1, 0), (0, 0)))[:, :-1, :-1]
+    return taps(moved, kernel, problem)
+
+
+@_mistake("float16 overflow", "Sum scaled products in float16.", precision="float16")
+def _float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
+    # It ends at 65,504.
+    half = np.float16
+    pixels: Any = (images * _PIXEL).astype(half)
+    sums = taps(pixels, (kernel * _WEIGHT).astype(half), problem)
+
+    def convolve() -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (sums() / half(_PIXEL)) / half(_WEIGHT)
+
+    return convolve
+
+
+@_mistake("off-by-one stride", "Move the window by one pixel too many.")
+def _off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
+    wider = replace(problem, stride=problem.stride + 1)
+    convolve = taps(images, kernel, wider)
+    # The last pixels are repeated to fill the answer.
+    edge = (0, problem.out - wider.out)
+    return lambda: np.pad(convolve(), ((0, 0), edge, edge, (0, 0)), mode="edge")
 
 
 def own_method(function: Callable[[Any, Any, int, str], Any]) -> Method:
     """Make a variant of a function of images, kernel, stride and padding."""
 
-    def build(images: Any, kernel: Any, problem: Problem) -> Callable[[], Any]:
+    def build(images: Any, kernel: Any, problem: Problem) -> Call:
         return lambda: function(images, kernel, problem.stride, problem.padding)
 
-    return Method(OWN, build, "Your own function.", interpreted=True)
+    return Method(OWN, build, "Use your own function.", interpreted=True)
 
 
-LIGHTER = ("depthwise",)
-SHORT = ("conv2d bfloat16", "conv2d float16")
 GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
@@ -232,195 +388,10 @@ GROUPS = {
     "numpy": ("numpy taps", "numpy im2col", "numpy fft"),
     "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
     "precision": SHORT,
-    "lighter": LIGHTER,
+    "lighter": ("depthwise",),
     "mistakes": (
         *("as circulated", "swapped axes", "wrong padding"),
         *("float16 overflow", "off-by-one stride"),
     ),
     "all": tuple(VARIANTS),
 }
-
-
-# Half the distance from 1 to the next number that each kind of number can hold; TF32
-# is what a GPU may make of the float32 that goes into its tensor cores.
-_ROUNDING = {
-    "float32": 2.0**-24,
-    "tf32": 2.0**-11,
-    "float16": 2.0**-11,
-    "bfloat16": 2.0**-8,
-}
-# Rounding errors fall to both sides, so they add up like a random walk. With numbers
-# drawn at random a sum is usually off by about one rounding of the sum of its terms'
-# sizes, the worst of millions by six, and Winograd's products by ten times that. What
-# is rounded before it is multiplied shows less, the more terms a sum has.
-_SUMMED = 64.0
-_ROUNDED_BEFORE = 16.0
-# An answer that was kept from an earlier call is right for the first numbers only.
-_SEEDS = (0, 1)
-# A call that takes longer leaves a run of a minute too few of them.
-LONGEST_S = 0.3
-# What a variant may take of the memory that is free.
-_MEMORY_SHARE = 0.25
-_MESSAGE = 60
-# How long a call is timed, and how often at most.
-_TIMED_S, _TIMES = 0.02, 20
-# A call that takes so many times what the smallest takes is long for its work.
-_GROWN = 3.0
-
-
-def mistake(method: Method, problem: Problem) -> str:
-    """Say what is wrong with a variant's answer; "" if right. Raise what it raises."""
-    seeds = _SEEDS if method.interpreted else _SEEDS[:1]
-    return next(filter(None, (_mistake(method, problem, seed) for seed in seeds)), "")
-
-
-def _mistake(method: Method, problem: Problem, seed: int) -> str:
-    answer = method.call(problem, seed)()
-    if answer is None:
-        return UNWRITTEN
-    part = method.solves(problem)
-    numbers = method.read(answer).astype(np.float64)
-    right, size = _right(method.answer, problem, part, seed)
-    if numbers.shape != right.shape:
-        return f"gives an answer of the shape {numbers.shape} instead of {right.shape}"
-    wrong = "gives a wrong answer:"
-    if count := np.count_nonzero(~np.isfinite(numbers)):
-        return f"{wrong} {count:,} of its numbers are too large to hold"
-    images, kernel = method.arrays(problem, seed)
-    limit = allowed(size, part.taps, _precision(method, answer))
-    off = abs(numbers - right)
-    if off.max() <= limit:
-        return ""
-    if not numbers.any():
-        return f"{wrong} nothing but zeros"
-    kernels = {
-        "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
-        "it mirrors the kernel": kernel[::-1, ::-1],
-    }
-    for cause, wrong_kernel in kernels.items():
-        if abs(numbers - method.answer(images, wrong_kernel, part)).max() <= limit:
-            return f"{wrong} {cause}"
-    edges = len(kernel)
-    inside = off[:, edges:-edges, edges:-edges]
-    where = ", at the edges only" if inside.size and inside.max() <= limit else ""
-    return f"{wrong} off by up to {off.max():.2g}{where}; rounding explains {limit:.1g}"
-
-
-def allowed(size: float, terms: int, precision: str) -> float:
-    """The largest difference from the right answer that rounding explains.
-
-    Sums are taken to be made in float32, as they are wherever shorter numbers are
-    multiplied well.
-
-    Args:
-        size: Of the largest answer there would be without any minus sign.
-        terms: Products that make up one number of the answer.
-        precision: Of the numbers that are multiplied: ``"float32"``, ``"tf32"``,
-            ``"float16"`` or ``"bfloat16"``.
-    """
-    summed = _SUMMED * _ROUNDING["float32"] * size
-    return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)
-
-
-@functools.lru_cache(maxsize=2)
-def _right(
-    answer: Callable[..., Array], problem: Problem, part: Problem, seed: int
-) -> tuple[Array, float]:
-    """The right answer and its size, computed once for all variants that share it."""
-    images, kernel = problem.images(seed), part.weights(seed)
-    sizes = answer(abs(images), abs(kernel), part)
-    return answer(images, kernel, part), float(sizes.max())
-
-
-def _precision(method: Method, answer: Any) -> str:
-    """How the numbers were multiplied that gave an answer."""
-    if method.precision != "float32" or isinstance(answer, np.ndarray | list):
-        return method.precision
-    short = tf.config.experimental.tensor_float_32_execution_enabled()
-    on_gpu = bool(tf.config.list_physical_devices("GPU"))
-    return "tf32" if short and on_gpu else "float32"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """What came of trying a variant.
-
-    Attributes:
-        why_not: Why it is not to be timed; "" where it is.
-        call_s: Seconds of a call.
-        overhead: The share of a call that one with next to no arithmetic takes; None
-            where it cannot be told.
-    """
-
-    why_not: str = ""
-    call_s: float = 0.0
-    overhead: float | None = None
-
-
-def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Check:
-    """Hold a variant's answer against the right one, and time a call of it."""
-    if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
-        needs = f"would take {units.size(scratch)} of memory besides its numbers"
-        return Check(why_not=needs)
-    try:
-        why_not = _too_slow_to_try(method, problem, longest_s)
-        why_not = why_not or mistake(method, problem)
-        seconds = 0.0 if why_not else call_s(method, problem)
-    # Whatever the author of a function did wrong is theirs to read, not the run's end.
-    except Exception as error:
-        if type(error).__name__ == "UnimplementedError":
-            return Check(why_not="TensorFlow cannot compute that on this device")
-        return Check(why_not=raised(error, _MESSAGE))
-    if why_not := why_not or _too_slow(seconds, longest_s):
-        return Check(why_not=why_not)
-    return Check(call_s=seconds, overhead=_overhead(method, problem, seconds))
-
-
-def call_s(method: Method, problem: Problem) -> float:
-    """Seconds of a call, the shortest of some after the first."""
-    call = method.call(problem)
-    call()
-    wait_for_device()
-    spent = list[float]()
-    while len(spent) < _TIMES and sum(spent) < _TIMED_S:
-        began = time.perf_counter()
-        call()
-        wait_for_device()
-        spent.append(time.perf_counter() - began)
-    return min(spent)
-
-
-def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
-    """The share of a call that a single window with few channels takes."""
-    fewest = replace(problem, batch=1, channels=1, filters=1)
-    small = replace(fewest, side=problem.kernel, padding="valid")
-    try:
-        return min(1.0, call_s(method, small) / seconds)
-    # Functions that take no such image exist, and are no less worth timing.
-    except Exception:
-        return None
-
-
-def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
-    """Follow how a call grows with its image, where a whole one may take minutes."""
-    if not method.interpreted:
-        return ""
-    first_s, first_work, side = 0.0, 0, problem.kernel
-    # The same convolution of one image, from a few pixels on.
-    while side < problem.side:
-        small = replace(problem, batch=1, side=side)
-        seconds, work = call_s(method, small), small.flops
-        if first_s and seconds > _GROWN * first_s:
-            per_flop = (seconds - first_s) / (work - first_work)
-            total_s = per_flop * problem.batch * problem.flops
-            if slow := _too_slow(total_s, longest_s):
-                return slow
-        first_s, first_work = first_s or seconds, first_work or work
-        side *= 2
-    return ""
-
-
-def _too_slow(seconds: float, longest_s: float) -> str:
-    if seconds <= longest_s:
-        return ""
-    return f"takes about {units.seconds(seconds)} a call, too long to be timed here"

@@ -34,9 +34,11 @@ from perfkit.questions.data_pipeline.variants import (
 from perfkit.questions.data_pipeline.verdict import (
     CHOICES,
     Claim,
+    Result,
+    choices_in,
     claims,
-    contenders,
     judge,
+    waits_of,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.questions.parameters import Choice, Folder, Range
@@ -61,10 +63,7 @@ class DataPipeline(Experiment):
         str, Folder(help="Your own images, sub-folders as classes; empty for source")
     ] = ""
     source: Annotated[
-        str,
-        Choice(
-            tuple(shared_images.SOURCES), help="Pictures made here, or fetched once"
-        ),
+        str, Choice(("photographs",), help="Pictures that are made here")
     ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
@@ -88,7 +87,7 @@ class DataPipeline(Experiment):
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, before anything is made."""
         super().__post_init__()
-        height = shared_images.SOURCES[self.source]
+        height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
                 f"image_side is {self.image_side}, and the images of {self.source} are "
@@ -98,18 +97,18 @@ class DataPipeline(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """What ``variants`` and ``feeding`` ask for, the baseline always first."""
-        variants = [self._variant(name) for name in self._methods]
+        variants = {name: self._variant(name) for name in self._methods}
+        bare = functools.partial(self._run, SYNTHETIC)
         if SYNTHETIC in self._names and self.feeding != "alone":
             does = "One batch that is in memory already: no pipeline at all."
             code = code_of(consumers.one_batch)
-            variants.append(
-                Variant(SYNTHETIC, self._synthetic, does, BASELINE, code=code)
-            )
+            variants[SYNTHETIC] = Variant(SYNTHETIC, bare, does, BASELINE, code=code)
+        decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
             does = "Cores that decode whole images and do nothing else."
             code = code_of(decoding.with_tensorflow)
-            variants.append(Variant(DECODE_LIMIT, self._decode_limit, does, code=code))
-        return {variant.name: variant for variant in variants}
+            variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
+        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make or check the images, write record files, compare what the variants give.
@@ -141,15 +140,18 @@ class DataPipeline(Experiment):
                 f"{difference}. Its speed would say nothing, so nothing is timed."
             )
 
+    def result(self, measured: Measurement) -> Result:
+        """Which share of a step each variant waits for its batch."""
+        return Result(waits=waits_of(measured))
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, self.race(measured))
+        return judge(measured, self.race(measured), self.result(measured))
 
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""
-        choices = {name: CHOICES[name] for name in contenders(measured)}
         subject = "The pipeline" if self.feeding == "alone" else "This training"
-        return Race(measured, choices, "images", subject, BASELINE)
+        return Race(measured, choices_in(measured), "images", subject, BASELINE)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -170,22 +172,21 @@ class DataPipeline(Experiment):
         note = "" if against == method.against else f' On top of "{method.against}".'
         return Variant(
             name,
-            functools.partial(self._feed, name),
-            method.changes + note,
+            functools.partial(self._run, name),
+            method.do + note,
             against,
             code="" if name == OWN else method.code,
         )
 
     # A variant can be pickled, which no function made on the spot can.
-    def _feed(self, name: str) -> Iterator[Yielded]:
+    def _run(self, name: str) -> Iterator[Yielded]:
+        task = self._task()
+        if name == SYNTHETIC:
+            return consumers.synthetic(task)
+        if name == DECODE_LIMIT:
+            return decoding.limit(task.images)
         training = self.feeding == "training"
-        return consumers.feed(self._methods[name], self._task(), training=training)
-
-    def _synthetic(self) -> Iterator[Yielded]:
-        return consumers.synthetic(self._task())
-
-    def _decode_limit(self) -> Iterator[Yielded]:
-        return decoding.limit(self._task().images)
+        return consumers.feed(self._methods[name], task, training=training)
 
     def _task(self) -> Task:
         images = recall(self.folder, count=self.count, side=self.image_side)

@@ -2,6 +2,7 @@
 
 Each is a function of plain TensorFlow: what it is made of is handed over by the names
 of its arguments (``PARTS``), and its lines are what a reader is shown and advised.
+Where a variant changes what is done with one image, that function is its ``example``.
 """
 
 import inspect
@@ -18,24 +19,30 @@ SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
 VARIANTS = dict[str, Method]()
+Function = Callable[..., Any]
 
 
 def _method(
-    name: str, against: str = BASELINE, **options: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a variant of a function of parts; see ``Method`` for the rest."""
+    name: str, against: str = BASELINE, feed: Function | None = None, **options: Any
+) -> Callable[[Function], Function]:
+    """Make a variant of a function of parts, whose docstring says what to do.
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        changes = (inspect.getdoc(function) or "").partition("\n")[0]
-        VARIANTS[name] = Method(name, changes, function, against, **options)
+    With ``feed`` that function makes what is done with one image, and ``feed`` is the
+    pipeline around it. See ``Method`` for the rest.
+    """
+
+    def add(function: Function) -> Function:
+        do = (inspect.getdoc(function) or "").partition("\n")[0]
+        more = options | ({"example": function} if feed else {})
+        VARIANTS[name] = Method(name, do, feed or function, against, **more)
         return function
 
     return add
 
 
-@_method("python generator", do="Feed it with a Python generator.")
+@_method("python generator")
 def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
-    """A Python generator that decodes and augments one image after another."""
+    """Feed it with a Python generator."""
     # In its loop looking names up in what stands for the module would count.
     import tensorflow as tf
 
@@ -52,9 +59,9 @@ def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
     return batches
 
 
-@_method(BASELINE, do="Keep the plain map.")
+@_method(BASELINE)
 def naive(files: Any, example: Any, batch: Any) -> Any:
-    """The obvious code: a map that decodes and augments, then batches."""
+    """Map, then batch: the obvious code."""
     dataset = files.map(example).batch(batch)
     return dataset
 
@@ -71,41 +78,36 @@ def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method(
-    "random in map",
-    do="Draw random numbers with `tf.random` inside the map.",
-    own_random=True,
-)
-def stateful(files: Any, augment: Any, batch: Any) -> Any:
-    """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
+@_method("random in map", feed=naive, own_random=True)
+def stateful(augment: Any) -> Any:
+    """Draw random numbers with `tf.random` inside the map."""
 
     def example(path: Any, label: Any, _: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         return augment(image, tf.random.uniform([4])), label
 
-    dataset = files.map(example).batch(batch)
-    return dataset
+    return example
 
 
-@_method("parallel map", do="Decode several images at a time.")
+@_method("parallel map")
 def parallel(files: Any, example: Any, batch: Any) -> Any:
-    """Ask for several images at a time, as many as AUTOTUNE chooses."""
+    """Decode several images at a time."""
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch)
     return dataset
 
 
-@_method(_FILES, "parallel map", do="Decode in parallel, and prefetch batches.")
+@_method(_FILES, "parallel map")
 def prefetch(files: Any, example: Any, batch: Any) -> Any:
-    """Batches made ready while the model works on the one before."""
+    """Decode in parallel, and prefetch batches."""
     dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
     return dataset
 
 
-@_method("cache", _FILES, do="Cache the decoded images.", decodes="nothing", keeps=True)
+@_method("cache", _FILES, decodes="nothing", keeps=True)
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
-    """Decoded images kept in memory, and augmented anew each time."""
+    """Cache the decoded images."""
 
     def augmented(decoded: Any, drawn: Any) -> Any:
         return augment(decoded[0], drawn), decoded[1]
@@ -133,20 +135,8 @@ def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method(
-    "tfrecord jpeg",
-    _FILES,
-    form="jpeg",
-    do="Read the JPEG bytes from one TFRecord file.",
-)
-def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
-    """JPEG bytes read from one TFRecord file instead of a file for each image."""
-
-    def example(record: Any, drawn: Any) -> Any:
-        parsed = parse(record)
-        image = tf.io.decode_jpeg(parsed["image"], channels=3)
-        return augment(image, drawn), parsed["label"]
-
+def one_file(records: Any, draws: Any, example: Any, batch: Any) -> Any:
+    """Read one TFRecord file."""
     dataset = tf.data.TFRecordDataset(records).repeat()
     dataset = tf.data.Dataset.zip(dataset, draws)
     dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -154,15 +144,21 @@ def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) 
     return dataset
 
 
-@_method(
-    "tfrecord raw",
-    _FILES,
-    form="raw",
-    do="Read decoded pixels from one TFRecord file.",
-    decodes="nothing",
-)
-def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
-    """Pixels read from one TFRecord file: nothing to decode, more to read."""
+@_method("tfrecord jpeg", _FILES, one_file, form="jpeg")
+def from_jpeg(parse: Any, augment: Any) -> Any:
+    """Read the JPEG bytes from one TFRecord file."""
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    return example
+
+
+@_method("tfrecord raw", _FILES, one_file, form="raw", decodes="nothing")
+def from_pixels(parse: Any, augment: Any) -> Any:
+    """Read decoded pixels from one TFRecord file."""
 
     def example(record: Any, drawn: Any) -> Any:
         parsed = parse(record)
@@ -170,29 +166,12 @@ def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -
         image = tf.reshape(pixels, [parsed["height"], parsed["width"], 3])
         return augment(image, drawn), parsed["label"]
 
-    dataset = tf.data.TFRecordDataset(records).repeat()
-    dataset = tf.data.Dataset.zip(dataset, draws)
-    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
-@_method(
-    "tfrecord shards",
-    "tfrecord jpeg",
-    form="shards",
-    do="Read several TFRecord files in turns.",
-)
-def record_shards(
-    records: Any, draws: Any, parse: Any, augment: Any, batch: Any
-) -> Any:
-    """JPEG bytes read from several TFRecord files in turns."""
-
-    def example(record: Any, drawn: Any) -> Any:
-        parsed = parse(record)
-        image = tf.io.decode_jpeg(parsed["image"], channels=3)
-        return augment(image, drawn), parsed["label"]
-
+@_method("tfrecord shards", "tfrecord jpeg", form="shards", example=from_jpeg)
+def shards(records: Any, draws: Any, example: Any, batch: Any) -> Any:
+    """Read several TFRecord files in turns."""
     turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
     dataset = tf.data.Dataset.from_tensor_slices(records)
     dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
@@ -202,9 +181,9 @@ def record_shards(
     return dataset
 
 
-@_method("batch first", _FILES, do="Batch first, then augment whole batches.")
+@_method("batch first", _FILES)
 def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
-    """Mirror, scale and brighten whole batches instead of single images."""
+    """Batch first, then augment whole batches."""
 
     def cut(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
@@ -222,70 +201,43 @@ def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method(
-    "augment in model",
-    _FILES,
-    do="Augment in the model, as layers.",
-    in_model="layers",
-)
-def cut_only(files: Any, crop: Any, batch: Any) -> Any:
-    """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
+@_method("augment in model", _FILES, prefetch, in_model="layers")
+def cut_only(crop: Any) -> Any:
+    """Augment in the model, as layers."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         return tf.cast(crop(image, drawn), tf.float32) / 255, label
 
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
-@_method(
-    "uint8",
-    _FILES,
-    do="Send bytes to the model, and scale them there.",
-    in_model="bytes",
-)
-def as_bytes(files: Any, crop: Any, mirror: Any, brightness: Any, batch: Any) -> Any:
-    """Send bytes to the model, which scales and brightens them: a quarter the size."""
+@_method("uint8", _FILES, prefetch, in_model="bytes")
+def as_bytes(crop: Any, mirror: Any, brightness: Any) -> Any:
+    """Send bytes to the model, and scale them there."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         square = mirror(crop(image, drawn), drawn)
         return (square, brightness(drawn)), label
 
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
-@_method(
-    "crop while decoding",
-    _FILES,
-    do="Decode only the square that is cut out.",
-    decodes="square",
-)
-def cropped(
-    files: Any, square_of: Any, mirror: Any, brightness: Any, batch: Any
-) -> Any:
-    """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
+@_method("crop while decoding", _FILES, prefetch, decodes="square")
+def cropped(square_of: Any, mirror: Any, brightness: Any) -> Any:
+    """Decode only the square that is cut out."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
         return tf.cast(square, tf.float32) / 255 + brightness(drawn), label
 
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
-@_method(
-    "fixed threads",
-    _FILES,
-    do="Ask for as many calls as there are cores, without AUTOTUNE.",
-)
+@_method("fixed threads", _FILES)
 def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
-    """As many calls at a time as there are cores, instead of AUTOTUNE."""
+    """Ask for as many calls as there are cores, without AUTOTUNE."""
     options = tf.data.Options()
     options.autotune.enabled = False
     dataset = files.map(example, num_parallel_calls=cores).batch(batch)
@@ -293,36 +245,28 @@ def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("numpy", _FILES, do="Augment with NumPy.")
-def with_numpy(
-    files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
-) -> Any:
-    """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
+@_method("numpy", _FILES, prefetch)
+def with_numpy(decode: Any, augment_array: Any, side: Any) -> Any:
+    """Augment with NumPy."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         given = [decode(path, label)[0], drawn]
         image = tf.numpy_function(augment_array, given, tf.float32, stateful=False)
         return tf.ensure_shape(image, [side, side, 3]), label
 
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
-@_method("numpy by element", "numpy", do="Augment with NumPy, element by element.")
-def by_element(
-    files: Any, decode: Any, augment_pixels: Any, side: Any, batch: Any
-) -> Any:
-    """Augment with NumPy, one number after another in a Python loop."""
+@_method("numpy by element", "numpy", prefetch)
+def by_element(decode: Any, augment_pixels: Any, side: Any) -> Any:
+    """Augment with NumPy, element by element."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         given = [decode(path, label)[0], drawn]
         image = tf.numpy_function(augment_pixels, given, tf.float32, stateful=False)
         return tf.ensure_shape(image, [side, side, 3]), label
 
-    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
+    return example
 
 
 # What is asked together, by the question that it answers: with the baseline, and with

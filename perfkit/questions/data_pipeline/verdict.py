@@ -1,18 +1,20 @@
 """What a run over input pipelines means."""
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement
-from perfkit.engine.statistics import Comparison
-from perfkit.findings.record import Finding, Verdict
+from perfkit.engine.statistics import Comparison, Estimate
+from perfkit.engine.trial import Trial
+from perfkit.findings.reading import note_as
+from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.questions.data_pipeline.variants import DECODE_LIMIT, SYNTHETIC, VARIANTS
 from perfkit.questions.data_pipeline.work import BASELINE, Method
 from perfkit.questions.shared.race import Choice, Race
-from perfkit.questions.shared.words import quoted
+from perfkit.questions.shared.words import fact, quoted
 
 Answer = Literal[
     "not so",
@@ -31,6 +33,52 @@ CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
+_READ = (
+    "What had been read before came from the system's memory and not from a disk, as "
+    "far as it fits there."
+)
+_SHARED_CORES = (
+    "The model computes on the same cores as the pipeline, so a short wait is no sign "
+    f"that the input is free; the rate of {quoted(SYNTHETIC)} would be one."
+)
+# So many names of left-out images are told.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fed:
+    """The note on the images of a run; see ``Images.describe``."""
+
+    count: int
+    found: int
+    bytes: int
+    bytes_each: int
+    width: int
+    height: int
+    decoded_bytes: int
+    skipped: int
+    skipped_because: dict[str, int]
+    skipped_names: list[str]
+
+    def of_all(self, amount: int) -> float:
+        """What an amount of the images that are fed is of all in the folder."""
+        return amount * self.found / self.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The note of a trial on where its first batch lay."""
+
+    batch: str
+    gpus: int
+    gpu_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Which share of a step each variant waits for its batch, where that is known."""
+
+    waits: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -71,21 +119,16 @@ def _on_gpu(
     variants: str,
 ) -> Claim:
     """Answer by where the batches of some variants lay; tell how fast others are."""
-    places = [
-        trial.notes["where"]
-        for trial in finding.trials
-        if trial.variant in looked_at and "where" in trial.notes
-    ]
+    places = _places(t for t in finding.trials if t.variant in looked_at)
     if not places:
         return _not_measured(says, variants)
-    gpus = any(place["gpus"] for place in places)
-    on_gpu = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
-    size = units.size(max(place["gpu_bytes"] for place in places))
-    devices = " and ".join(sorted({place["batch"] for place in places}))
+    on_gpu = any(place.gpu_bytes > 0 or "GPU" in place.batch for place in places)
+    size = units.size(max(place.gpu_bytes for place in places))
+    devices = " and ".join(sorted({place.batch for place in places}))
     # A machine without a GPU says nothing of what runs on one.
     answer: Answer = "cannot be tested here"
     reason = "No GPU was there, and the same pipeline ran: it needs none."
-    if gpus:
+    if any(place.gpus for place in places):
         answer = "so here" if on_gpu else "not so"
         reason = f"Making a batch took {size} of the GPU's memory."
     where = f"The batches came out of the pipeline on {devices}."
@@ -93,15 +136,15 @@ def _on_gpu(
     return Claim(says, answer, (where, reason, *(f"Measured: {c}" for c in compared)))
 
 
-_READ = (
-    "What had been read before came from the system's memory and not from a disk, as "
-    "far as it fits there."
-)
+def _places(trials: Iterable[Trial]) -> list[Place]:
+    notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
+    return [place for place in notes if place]
 
 
 def _records(finding: Finding) -> Claim:
     says = "TFRecord is faster than a folder of files."
-    compared = [c for c in finding.comparisons if c.variant.startswith("tfrecord ")]
+    names = [method.name for method in VARIANTS.values() if method.form]
+    compared = [c for c in finding.comparisons if c.variant in names]
     verdicts = {c.verdict for c in compared if c.baseline == "prefetch"}
     if not verdicts:
         return _not_measured(says, "formats")
@@ -122,21 +165,30 @@ def _sentence(c: Comparison) -> str:
     return f"{runs} ({c.judgement})."
 
 
-def judge(measured: Measurement, race: Race) -> Verdict:
+def judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     """Say what to change in the pipeline, by how much, how sure that is."""
-    if not race.ranked:
-        return race.verdict(because=tuple(_images_fed(measured)))
-    best = race.ranked[0].variant
-    return race.verdict(
-        warnings=tuple(_costs(measured, best)),
-        because=(
-            *_waits(measured, best),
-            *_limits(measured, best),
-            *_out_of_contest(measured),
-            *_images_fed(measured),
-        ),
-        next=_next(measured, race),
+    best, images = race.ranked[0].variant if race.ranked else "", images_fed(measured)
+    because, facts = list[str](), list[Fact]()
+    for name in dict.fromkeys((BASELINE, best)):
+        if name in result.waits:
+            label = f"Wait for data, of a step with {quoted(name)}"
+            facts.append(Fact(label, units.percent(result.waits[name])))
+    # Where no trial saw a GPU, the processor computed the model.
+    if facts and not any(place.gpus for place in _places(measured.trials)):
+        because.append(_SHARED_CORES)
+    facts += _limits(measured, best)
+    for method in timed_methods(measured):
+        if reason := method.excluded or too_large(measured, method):
+            because.append(f"{quoted(method.name)} does not count: {reason}.")
+    if images:
+        because.append(_READ)
+        facts += _fed(images)
+    verdict = race.verdict(
+        warnings=tuple(_costs(measured, best, result)),
+        because=tuple(because),
+        next=_next(measured, race) if race.ranked else "",
     )
+    return replace(verdict, facts=tuple(facts))
 
 
 def _next(measured: Measurement, race: Race) -> str:
@@ -161,103 +213,56 @@ def _next(measured: Measurement, race: Race) -> str:
     return ""
 
 
-def _costs(measured: Measurement, best: str) -> Iterator[str]:
+def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
-    images = measured.notes.get("images")
-    method = VARIANTS.get(best)
+    images, method = images_fed(measured), VARIANTS.get(best)
     if not images or method is None:
         return
-    if method.in_model and waiting(measured, best) is None:
+    if method.in_model and best not in result.waits:
         yield (
             f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
             "not run here and would have to do it."
         )
-    # What was fed may be a part of the reader's own pictures.
-    scale = images["found"] / images["count"]
-    decoded, encoded = (
-        units.size(scale * images[name]) for name in ("decoded_bytes", "bytes")
-    )
+    decoded = units.size(images.of_all(images.decoded_bytes))
     if method.keeps:
         yield f"{quoted(best)} keeps {decoded} in memory."
     if method.form == "raw":
         yield (
             f"{quoted(best)} reads {decoded} from its file, where the images "
-            f"themselves take {encoded}."
+            f"themselves take {units.size(images.of_all(images.bytes))}."
         )
 
 
-def _waits(measured: Measurement, best: str) -> Iterator[str]:
-    waits = [
-        f"{units.percent(share)} with {quoted(name)}"
-        for name in dict.fromkeys([BASELINE, best])
-        if (share := waiting(measured, name)) is not None
-    ]
-    if waits:
-        yield f"Of a training step, the wait for data is {' and '.join(waits)}."
-    places = [trial.notes.get("where") for trial in measured.trials]
-    # Where no trial saw a GPU, the processor computed the model.
-    if waits and not any(place["gpus"] for place in places if place):
-        yield (
-            "The model computes on the same cores as the pipeline, so a short wait is "
-            f"no sign that the input is free; the rate of {quoted(SYNTHETIC)} would be "
-            "one."
-        )
+def _limits(measured: Measurement, best: str) -> Iterator[Fact]:
+    """How near to what is possible without any input, and for what decodes."""
+    shares = [(best, "", SYNTHETIC)]
+    for decodes, words in (("square", "only its square"), ("whole", "whole images")):
+        among = [m.name for m in timed_methods(measured) if m.decodes == decodes]
+        if among:
+            fastest = measured.fastest(tuple(among))[0].variant
+            shares.append((fastest, f", which decodes {words}", DECODE_LIMIT))
+    for name, words, limit in shares:
+        if c := measured.compare(name, limit):
+            share = Estimate(value=c.ratio, low=c.low, high=c.high)
+            label = f"{quoted(name)}{words}, of the rate of {quoted(limit)}"
+            yield fact(label, share, units.percent)
 
 
-def _limits(measured: Measurement, best: str) -> Iterator[str]:
-    """What is possible without any input, and for what decodes."""
-    ceiling = measured.timing(SYNTHETIC)
-    compared = measured.compare(best, SYNTHETIC)
-    if ceiling and compared:
-        yield (
-            "The same training on one batch that stays in memory reaches "
-            f"{ceiling.in_words('images')}; {quoted(best)} reaches "
-            f"{_share(compared)} of that."
-        )
-    limit = measured.timing(DECODE_LIMIT)
-    if limit:
-        rate = limit.in_words("images")
-        shares = [
-            f"; {quoted(name)}, which decodes {part}, {_share(compared)} of that"
-            for part, name in best_that_decode(measured).items()
-            if (compared := measured.compare(name, DECODE_LIMIT))
-        ]
-        yield (
-            f"Cores that decode whole images and do nothing else reach {rate}"
-            f"{''.join(shares)}."
-        )
+def images_fed(measured: Measurement) -> Fed | None:
+    """What was fed; None where that is not known."""
+    return note_as(Fed, measured.notes.get("images"))
 
 
-def _out_of_contest(measured: Measurement) -> Iterator[str]:
-    for method in timed_methods(measured):
-        reason = method.excluded or too_large(measured, method)
-        timing = measured.timing(method.name)
-        if reason and timing:
-            rate = timing.in_words("images")
-            yield f"{quoted(method.name)} ({rate}) does not count: {reason}."
-
-
-def _images_fed(measured: Measurement) -> Iterator[str]:
-    """What was fed, and what was left out, however much was timed."""
-    images: dict[str, Any] | None = measured.notes.get("images")
-    if not images:
-        return
-    yield (
-        f"Fed were {images['count']:,} images of about {images['width']} by "
-        f"{images['height']} px, {units.size(images['bytes_each'])} each. {_READ}"
-    )
-    if many := images["skipped"]:
-        reasons = [
-            f"{number} {reason}" for reason, number in images["skipped_because"].items()
-        ]
-        names = [*images["skipped_names"][:3], *(["…"] if many > 3 else [])]
-        were = "image was" if many == 1 else "images were"
-        yield f"{many} {were} left out: {', '.join(reasons)} ({', '.join(names)})."
-
-
-def _share(compared: Comparison) -> str:
-    ends = compared.ratio, compared.low, compared.high
-    return units.between(*ends, units.percent)
+def _fed(images: Fed) -> Iterator[Fact]:
+    """What was fed, and what was left out."""
+    size = f"about {images.width} by {images.height} px"
+    each = units.size(images.bytes_each)
+    yield Fact("Images fed", f"{images.count:,} of {size}, {each} each")
+    if images.skipped:
+        counts = (f"{number} {why}" for why, number in images.skipped_because.items())
+        more = ["…"] if images.skipped > _NAMED else []
+        names = ", ".join([*images.skipped_names[:_NAMED], *more])
+        yield Fact("Images left out", f"{', '.join(counts)} ({names})")
 
 
 def timed_methods(measured: Measurement) -> list[Method]:
@@ -265,46 +270,38 @@ def timed_methods(measured: Measurement) -> list[Method]:
     return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
 
 
-def contenders(measured: Measurement) -> tuple[str, ...]:
-    """The variants that were timed and may be called the fastest."""
-    yours = (OWN,) if measured.timing(OWN) else ()
-    return yours + tuple(
+def choices_in(measured: Measurement) -> dict[str, Choice]:
+    """What may be called the fastest: all but what is excluded, or fits no memory."""
+    barred = {
         method.name
-        for method in timed_methods(measured)
-        if not method.excluded and not too_large(measured, method)
-    )
+        for method in VARIANTS.values()
+        if method.excluded or too_large(measured, method)
+    }
+    return {name: choice for name, choice in CHOICES.items() if name not in barred}
 
 
 def too_large(measured: Measurement, method: Method) -> str:
     """Say why a cache cannot hold all images there are; "" where it can."""
-    images, memory = measured.notes.get("images"), measured.notes.get("memory")
+    images, memory = images_fed(measured), note_as(float, measured.notes.get("memory"))
     if not method.keeps or not images or not memory:
         return ""
-    total = images["decoded_bytes"] * images["found"] / images["count"]
+    total = images.of_all(images.decoded_bytes)
     if total <= _MEMORY_SHARE * memory:
         return ""
     return (
-        f"all {images['found']:,} images decoded take {units.size(total)}, and this "
+        f"all {images.found:,} images decoded take {units.size(total)}, and this "
         f"machine has {units.size(memory)}"
     )
 
 
-def waiting(measured: Measurement, variant: str) -> float | None:
-    """Which share of its steps' time a variant waits for data; None where unknown."""
-    waited = spent = 0.0
-    for trial in measured.trials_of(variant):
+def waits_of(measured: Measurement) -> dict[str, float]:
+    """The share of each variant's steps that waits for data, by its name."""
+    waited, spent = dict[str, float](), dict[str, float]()
+    for trial in measured.trials:
         if trial.outcome == "completed" and "input" in trial.parts:
+            name = trial.variant
             # The first tick traces the step.
-            waited += sum(trial.parts["input"][1:])
-            spent += sum(ended - began for began, ended, _ in trial.worked[1:])
-    return waited / spent if spent else None
-
-
-def best_that_decode(measured: Measurement) -> dict[str, str]:
-    """The fastest variant that decodes whole images, and the one that does not."""
-    methods, fastest = timed_methods(measured), dict[str, str]()
-    parts = {"square": "only the square it needs", "whole": "them all"}
-    for decodes, part in parts.items():
-        if among := tuple(m.name for m in methods if m.decodes == decodes):
-            fastest[part] = measured.fastest(among)[0].variant
-    return fastest
+            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
+            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
+            spent[name] = spent.get(name, 0.0) + seconds
+    return {name: waited[name] / total for name, total in spent.items() if total}

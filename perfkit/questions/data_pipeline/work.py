@@ -23,6 +23,7 @@ from perfkit.questions.shared.images import Images, parse_record, record_files
 from perfkit.questions.shared.later import tf
 
 Step = Callable[[Any, Any], object]
+Function = Callable[..., Any]
 
 # The random numbers repeat after so many images or more.
 _ROWS = 4096
@@ -80,7 +81,7 @@ class Again:
         return self.start()
 
 
-def decode_of() -> Callable[..., Any]:
+def decode_of() -> Function:
     """Make what reads and decodes; PNG as well, whatever the operation's name says."""
 
     def decode(path: Any, label: Any) -> Any:
@@ -89,7 +90,7 @@ def decode_of() -> Callable[..., Any]:
     return decode
 
 
-def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
+def example_of(augment: Function) -> Function:
     """Make what reads, decodes and augments."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
@@ -99,7 +100,7 @@ def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
     return example
 
 
-def square_of(side: int) -> Callable[..., Any]:
+def square_of(side: int) -> Function:
     """Make what reads of a file only the square that is cut out."""
     crop = graph(functools.partial(decoding.cut, side=side))
     window = graph(functools.partial(decoding.window, side=side))
@@ -115,9 +116,9 @@ def square_of(side: int) -> Callable[..., Any]:
     return square_of
 
 
-def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+def graph(function: Function) -> Function:
     """Spare a function without Python loops the rewriting that AutoGraph does."""
-    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    wrapped: Function = tf.autograph.experimental.do_not_convert(function)
     return wrapped
 
 
@@ -145,25 +146,25 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     ),
     "records": lambda task, form: record_files(task.images, form),
     "parse": lambda *_: parse_record,
-    "crop": lambda task, _: graph(_with_side(decoding.cut, task)),
+    "crop": lambda task, _: graph(_sized(decoding.cut, task)),
     "square_of": lambda task, _: square_of(task.side),
     "mirror": lambda *_: graph(decoding.mirror),
     "brightness": lambda *_: graph(decoding.brightness),
     # Cuts, mirrors, scales and brightens a decoded image: in TensorFlow, in NumPy on
     # whole arrays, and in NumPy one number after another.
-    "augment": lambda task, _: graph(_with_side(decoding.augment, task)),
-    "augment_array": lambda task, _: _with_side(decoding.with_numpy, task),
-    "augment_pixels": lambda task, _: _with_side(decoding.by_element, task),
+    "augment": lambda task, _: graph(_sized(decoding.augment, task)),
+    "augment_array": lambda task, _: _sized(decoding.with_numpy, task),
+    "augment_pixels": lambda task, _: _sized(decoding.by_element, task),
     "decode": lambda *_: graph(decode_of()),
     "example": lambda task, _: graph(example_of(PARTS["augment"](task, ""))),
 }
 
 
-def _with_side(function: Callable[..., Any], task: Task) -> Callable[..., Any]:
+def _sized(function: Function, task: Task) -> Function:
     return functools.partial(function, side=task.side)
 
 
-def takes(function: Callable[..., Any]) -> tuple[str, ...]:
+def takes(function: Function) -> tuple[str, ...]:
     """The names of the arguments that a function has to be given."""
     arguments = inspect.signature(function).parameters.values()
     return tuple(arg.name for arg in arguments if arg.default is arg.empty)
@@ -171,10 +172,7 @@ def takes(function: Callable[..., Any]) -> tuple[str, ...]:
 
 BASELINE = "naive map"
 # Parts that a reader is shown where a pipeline takes them.
-_SHOWN: dict[str, Callable[..., Any]] = {
-    "decode": decode_of,
-    "square_of": square_of,
-}
+_SHOWN: dict[str, Function] = {"decode": decode_of, "square_of": square_of}
 
 
 @dataclass(frozen=True)
@@ -182,8 +180,10 @@ class Method:
     """How a variant feeds images: by a function of parts, which is measured and shown.
 
     Attributes:
-        changes: The one thing that it changes against another, in a sentence.
-        do: What choosing it means, as a sentence; "" where it is never advised.
+        do: What choosing it means, as a sentence.
+        function: Makes the pipeline of the parts that its arguments are named after.
+        example: Makes of parts what is done with one image, in place of ``example``;
+            None where that is as usual.
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.
         form: The TFRecord form it reads; "" for the files themselves.
@@ -194,10 +194,10 @@ class Method:
     """
 
     name: str
-    changes: str
-    function: Callable[..., Any]
+    do: str
+    function: Function
     against: str = BASELINE
-    do: str = ""
+    example: Function | None = None
     in_model: Literal["", "bytes", "layers"] = ""
     form: str = ""
     decodes: Literal["whole", "square", "nothing"] = "whole"
@@ -205,36 +205,47 @@ class Method:
     excluded: str = ""
     own_random: bool = False
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of all parts that it is made of."""
+        return (*takes(self.function), *(takes(self.example) if self.example else ()))
+
     def build(self, task: Task) -> Any:
         """Make the pipeline, which never ends, of the parts that its function takes."""
-        parts = {name: PARTS[name](task, self.form) for name in takes(self.function)}
-        pipeline = self.function(**parts)
+        parts = {name: PARTS[name](task, self.form) for name in self.parts}
+        if self.example:
+            taken = {name: parts[name] for name in takes(self.example)}
+            parts["example"] = self.example(**taken)
+        pipeline = self.function(**{name: parts[name] for name in takes(self.function)})
         return Again(pipeline) if inspect.isgeneratorfunction(pipeline) else pipeline
 
     @functools.cached_property
     def advice(self) -> str:
         """The lines that make the pipeline, as a reader types them."""
-        parts = (part for name, part in _SHOWN.items() if name in takes(self.function))
-        return code_of(*parts, self.function, *_IN_MODEL.get(self.in_model, ()))
+        shown = [part for name, part in _SHOWN.items() if name in self.parts]
+        if self.example:
+            shown.append(self.example)
+        in_model = _IN_MODEL.get(self.in_model, ())
+        return code_of(*shown, self.function, *in_model)
 
     @functools.cached_property
     def code(self) -> str:
         """The same with the function that reads, decodes and augments an image."""
         # A reader who is advised something has it already.
-        example = [example_of] if "example" in takes(self.function) else []
-        return "\n".join(filter(None, (code_of(*example), self.advice)))
+        usual = "example" in self.parts and not self.example
+        example = code_of(example_of) if usual else ""
+        return "\n".join(filter(None, (example, self.advice)))
 
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that it feeds."""
         model = decoding.small_cnn(task.side, len(task.images.classes))
         if self.in_model == "layers":
-            return decoding.step_of(decoding.augmenting(model))
-        if self.in_model == "bytes":
-            return decoding.step_of(model, decoding.from_bytes)
-        return decoding.step_of(model)
+            model = decoding.augmenting(model)
+        prepare = decoding.from_bytes if self.in_model == "bytes" else None
+        return decoding.step_of(model, prepare)
 
 
-_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
+_IN_MODEL: dict[str, tuple[Function, ...]] = {
     "layers": (decoding.augmenting,),
     "bytes": (decoding.from_bytes,),
 }
@@ -355,14 +366,11 @@ def comparable(method: Method) -> bool:
 def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
     """Say of each whose first batch is not as expected how it differs, by name."""
     paths, _, draws = schedule(task)
-    first = itertools.islice(zip(paths, draws, strict=True), task.batch)
-    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    first = zip(map(_pixels, paths[: task.batch]), draws, strict=False)
     # The first images as each has to give them, computed in NumPy.
-    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
-    differing = {
-        m.name: _difference(m, task, expected) for m in methods if comparable(m)
-    }
-    return {name: difference for name, difference in differing.items() if difference}
+    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in first])
+    gaps = {m.name: _difference(m, task, expected) for m in methods if comparable(m)}
+    return {name: gap for name, gap in gaps.items() if gap}
 
 
 def why_not(method: Method, task: Task) -> str:

@@ -149,22 +149,20 @@ def named_like_images(folder: Path, endings: Sequence[str]) -> tuple[str, ...]:
 
 def first_good(
     folder: Path, names: Sequence[str], *, count: int, side: int
-) -> Generator[Note, None, tuple[Good, Skipped, list[str]]]:
+) -> Generator[Note, None, tuple[Good, Skipped]]:
     """Find the first ``count`` images whose sides have ``side`` pixels or more.
 
     Yields:
         How far it is.
 
     Returns:
-        The good ones with height and width, the reasons for the others with their
-        names, and every name that was looked at.
+        The good ones with height and width, and the reasons for the others with their
+        names.
     """
     good: Good = []
     bad: dict[str, list[str]] = {}
-    looked_at: list[str] = []
     waiting = iter(names)
     while batch := list(itertools.islice(waiting, min(count - len(good), _AT_ONCE))):
-        looked_at += batch
         shapes = {name: read_header(folder / name, side) for name in batch}
         promising = [name for name in batch if not isinstance(shapes[name], str)]
         decoded = decoded_shapes([str(folder / name) for name in promising])
@@ -175,7 +173,12 @@ def first_good(
             else:
                 good.append((name, shape))
         yield Note("progress", f"Checking images: {len(good)} of {count}")
-    return good, {reason: tuple(names) for reason, names in bad.items()}, looked_at
+    return good, {reason: tuple(names) for reason, names in bad.items()}
+
+
+def too_small(side: int) -> str:
+    """Why an image with a side of fewer pixels cannot be used."""
+    return f"smaller than {side} px"
 
 
 def read_header(path: Path, side: int) -> Shape | str:
@@ -199,7 +202,7 @@ def read_header(path: Path, side: int) -> Shape | str:
     if height * width > _MEGAPIXELS * 1e6:
         return f"larger than {_MEGAPIXELS} megapixels"
     if min(height, width) < side:
-        return f"smaller than {side} px"
+        return too_small(side)
     return height, width
 
 

@@ -7,7 +7,6 @@ import itertools
 import mmap
 import os
 import signal
-import struct
 import sys
 import threading
 import time
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 # Enough files to be worth it, without filling the memory with a folder of huge ones.
 _HELD = 256_000_000
-_COUNT = struct.Struct("q")
+# What stands in the place of a count once its process has ended.
 _ENDED = -1
 # Each process starts elsewhere, so that they do not read the same bytes at once.
 _APART = 37
@@ -61,29 +60,33 @@ def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielde
     """
     files = _in_memory(images)
     workers = benchmark.granted()
-    counts = mmap.mmap(-1, _COUNT.size * workers)
+    # All processes share this memory, and each writes a number of eight bytes.
+    counts = np.frombuffer(mmap.mmap(-1, 8 * workers), np.int64)
     start = _fork if sys.platform == "linux" else _thread
     works = (functools.partial(_decode_all, n, files, counts) for n in range(workers))
     ends = [start(work, decoder) for work in works]
     try:
-        yield from _ticks(counts, workers)
+        while not counts.all():
+            time.sleep(0.001)
+        total = _total(counts)
+        yield READY
+        while True:
+            before = total
+            while total == before:
+                time.sleep(TICK_S)
+                total = _total(counts)
+            yield Tick(total - before)
     finally:
         for end in ends:
             end()
 
 
-def _ticks(counts: mmap.mmap, workers: int) -> Iterator[Yielded]:
-    totals = [0] * workers
-    while not all(totals):
-        time.sleep(0.001)
-        totals = _read(counts, totals)
-    yield READY
-    while True:
-        before = sum(totals)
-        while sum(totals) == before:
-            time.sleep(TICK_S)
-            totals = _read(counts, totals)
-        yield Tick(sum(totals) - before)
+def _total(counts: NDArray[np.int64]) -> int:
+    """Images that all processes have decoded so far."""
+    copy = counts.copy()
+    if _ENDED in copy:
+        raise RunError("One of the processes that decode ended before its time.")
+    return int(copy.sum())
 
 
 def _in_memory(images: Images) -> list[bytes]:
@@ -122,7 +125,7 @@ def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
 def _decode_all(
     worker: int,
     files: Sequence[bytes],
-    counts: mmap.mmap,
+    counts: NDArray[np.int64],
     decoder: Decoder,
     is_wanted: Callable[[], bool],
 ) -> None:
@@ -130,18 +133,9 @@ def _decode_all(
         decode = decoder()
         for count in itertools.takewhile(lambda _: is_wanted(), itertools.count(1)):
             decode(files[(worker * _APART + count) % len(files)])
-            _COUNT.pack_into(counts, worker * _COUNT.size, count)
+            counts[worker] = count
     finally:
-        _COUNT.pack_into(counts, worker * _COUNT.size, _ENDED)
-
-
-def _read(counts: mmap.mmap, before: Sequence[int]) -> list[int]:
-    numbers = _COUNT.iter_unpack(counts[: len(before) * _COUNT.size])
-    after = [number for (number,) in numbers]
-    if _ENDED in after:
-        raise RunError("One of the processes that decode ended before its time.")
-    # A number that is just being written reads as 0 for a moment.
-    return [max(pair) for pair in zip(after, before, strict=True)]
+        counts[worker] = _ENDED
 
 
 # Brightness moves by at most this much, of 1.
@@ -180,14 +174,10 @@ def brightness(numbers: tf.Tensor) -> tf.Tensor:
     return brighter
 
 
-def scale(image: tf.Tensor) -> tf.Tensor:
-    """Bytes as numbers from 0 to 1."""
-    return tf.cast(image, tf.float32) / 255
-
-
 def augment(image: tf.Tensor, numbers: tf.Tensor, side: int) -> tf.Tensor:
     """All of it, on a decoded image."""
-    return scale(mirror(cut(image, numbers, side), numbers)) + brightness(numbers)
+    square = mirror(cut(image, numbers, side), numbers)
+    return tf.cast(square, tf.float32) / 255 + brightness(numbers)
 
 
 def with_numpy(

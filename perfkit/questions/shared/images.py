@@ -1,8 +1,8 @@
 """Which images are the pipelines fed with, and can all of them be decoded?
 
-A set of images is a list of files, looked at once: files that are no image, broken, cut
-short or too small for the crop are counted, named and left out, so that no trial meets
-them. The list is kept in the cache, keyed by everything that it depends on.
+A set of images is a list of files: those that are no image, broken, cut short or too
+small for the crop are counted, named and left out, so that no trial meets them. The
+list of a run is kept in the cache, where its trials read it.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import io
 import json
 import os
 import random
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,14 +109,16 @@ def _bytes(picture: NDArray[np.floating]) -> bytes:
     return bytes(np.clip(picture, 0, 255).astype("uint8"))
 
 
-# Each by the height of its images in pixels.
-SOURCES = {"photographs": HEIGHT}
 # What a picture drawn here takes on disk.
 _PHOTOGRAPH_BYTES = 115_000
 
 
 def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
-    """Give a folder with ``count`` images from one of ``SOURCES``.
+    """Give a folder with ``count`` images that are drawn here.
+
+    Args:
+        source: What they are called: ``"photographs"``.
+        count: How many.
 
     Yields:
         How far the making is.
@@ -217,7 +219,7 @@ class Images:
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
     """Choose images from a folder, check them, and keep the list for ``recall``.
 
-    Which ones is drawn by chance, but always the same. Each is decoded once.
+    Which ones is drawn by chance, but always the same. Each is decoded.
 
     Args:
         folder: Sub-folders are classes; images may lie at any depth.
@@ -230,24 +232,17 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     Raises:
         BadParameterError: There is no image in the folder that can be used.
     """
-    import msgspec
-
     names = cache.named_like_images(folder, _ENDINGS)
     if not names:
         raise BadParameterError(
             f"There is no image ({', '.join(_ENDINGS)}) in {folder}; give a folder "
             "that holds some, or none to use those made here."
         )
-    list_name = _list_name(folder, count, side)
-    saved = _read(list_name)
-    if saved and saved["signature"] == _signature(folder, names, saved["looked_at"]):
-        return msgspec.convert(saved["images"], Images)
-    good, skipped, looked_at = yield from cache.first_good(
-        folder, random.Random(0).sample(names, len(names)), count=count, side=side
-    )
+    drawn = random.Random(0).sample(names, len(names))
+    good, skipped = yield from cache.first_good(folder, drawn, count=count, side=side)
     if not good:
         reasons = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
-        smaller = any(reason.startswith("smaller") for reason in skipped)
+        smaller = cache.too_small(side) in skipped
         remedy = "choose a smaller image_side" if smaller else "give another folder"
         raise BadParameterError(
             f"None of the images in {folder} can be used ({reasons}); {remedy}."
@@ -263,13 +258,8 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
         found=len(names),
         skipped=skipped,
     )
-    document = {
-        "form": _FORM,
-        "signature": _signature(folder, names, looked_at),
-        "looked_at": looked_at,
-        "images": dataclasses.asdict(images),
-    }
-    cache.write(list_name, json.dumps(document), label="the list of images")
+    document = json.dumps({"form": _FORM, "images": dataclasses.asdict(images)})
+    cache.write(_list_name(folder, count, side), document, label="the list of images")
     return images
 
 
@@ -281,8 +271,13 @@ def recall(folder: Path, *, count: int, side: int) -> Images:
     """
     import msgspec
 
-    if saved := _read(_list_name(folder, count, side)):
-        return msgspec.convert(saved["images"], Images)
+    try:
+        text = (cache.folder() / _list_name(folder, count, side)).read_text("utf-8")
+        document = json.loads(text)
+        if document["form"] == _FORM:
+            return msgspec.convert(document["images"], Images)
+    except (OSError, ValueError, TypeError, KeyError, msgspec.ValidationError):
+        pass
     raise BadFileError(
         f"The list of images in {cache.folder()} is gone; run again to remake it."
     )
@@ -290,19 +285,6 @@ def recall(folder: Path, *, count: int, side: int) -> Images:
 
 def _list_name(folder: Path, count: int, side: int) -> str:
     return f"lists/{_digest(str(folder), count, side)}.json"
-
-
-def _read(name: str) -> dict[str, Any] | None:
-    try:
-        data = json.loads((cache.folder() / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return data if isinstance(data, dict) and data.get("form") == _FORM else None
-
-
-def _signature(folder: Path, names: Sequence[str], looked_at: Sequence[str]) -> str:
-    """What changes when files come, go or change; files not looked at may change."""
-    return _digest(names, [_stamp(str(folder / name)) for name in looked_at])
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -35,8 +35,9 @@ def verdict(rates, *, asked=None, **more):
     return (asked or Convolution()).verdict(ran(rates, **more))
 
 
-def because(rates, **more):
-    return " ".join(verdict(rates, **more).because)
+def facts(rates, **more):
+    rows = verdict(rates, **more).facts
+    return {row.label: f"{row.value} ({row.interval})" for row in rows}
 
 
 def test_the_default_run_has_essential_ways_each_against_what_it_changes_and_limits():
@@ -99,7 +100,7 @@ def test_the_winner_is_named_with_what_to_type_and_gives_the_same_answer(loud):
         VARIANTS["numpy taps"].code,
     )
     # Nothing else may win.
-    assert {name for name, method in VARIANTS.items() if not method.do} == OTHER
+    assert {name for name, method in VARIANTS.items() if method.excluded} == OTHER
 
 
 @pytest.mark.parametrize("other", [50, 99.6])
@@ -112,9 +113,9 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     )
     # Shorter numbers and other layers are told beside the contest.
     assert '"conv2d bfloat16" runs 3.0 times as fast' in found.next
-    text = " ".join(found.because)
-    assert '"conv2d bfloat16" is right to 2 or 3 digits' in text
-    assert '"depthwise" is another layer with 1.6 % of the arithmetic' in text
+    rows = {row.label: row.value for row in found.facts}
+    for name in besides:
+        assert rows[f'"{name}" does not compete'] == VARIANTS[name].excluded
 
 
 def test_shorter_numbers_are_advised_only_where_they_were_faster():
@@ -143,13 +144,13 @@ def test_shares_of_the_limits_are_ratios_of_the_same_run_and_of_its_own_work():
 
 def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
     rates = {"conv2d": 90, "conv2d bfloat16": 180, "arithmetic limit": 100}
-    text = because({**rates, "memory limit": 9000, "bfloat16 limit": 200})
-    assert re.search(r'"conv2d" 90 % \(8\d % to 9\d %\)[,.]', text)
-    short = r'"conv2d bfloat16" 90 % \(8\d % to 9\d %\) of that in bfloat16'
-    assert re.search(short, text)
-    assert "More than 100 %" not in text
-    above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
-    assert "More than 100 %: a limit is the speed of one large piece" in above
+    rates |= {"memory limit": 9000, "bfloat16 limit": 200}
+    rows = facts(rates)
+    for name, limit in (("conv2d", "arithmetic"), ("conv2d bfloat16", "bfloat16")):
+        share = rf"compute-bound: 90 % of the {limit} limit \(8\d % to 9\d %\)"
+        assert re.fullmatch(share, rows[f'"{name}" is'])
+    above = facts({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
+    assert "% of the arithmetic limit; Winograd and FFT" in above['"conv2d" is']
 
 
 @pytest.mark.parametrize(
@@ -166,19 +167,15 @@ def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
 def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, said):
     notes = {"overhead": {"conv2d": overhead}}
     rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
-    found = verdict(rates, notes=notes)
-    assert said in found.next
-    ground = f"{said.capitalize()}, by" if said else "Held up by none of"
-    assert any(f.startswith(ground) and '"conv2d"' in f for f in found.because)
+    assert said in verdict(rates, notes=notes).next
+    ground = said or "held up by steps of its own"
+    assert facts(rates, notes=notes)['"conv2d" is'].startswith(ground)
 
 
-def test_the_side_of_the_ridge_is_said_and_one_round_leaves_open_what_it_is():
-    for limits, side in (((110, 900), "arithmetic"), ((900, 110), "memory")):
-        rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
-        assert f"so of the two it is {side}." in because(rates)
+def test_one_round_leaves_open_what_holds_a_way_up():
     rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
     assert shares(rates, rounds=1) == {}
-    assert "bound" not in because(rates, rounds=1)
+    assert '"conv2d" is' not in facts(rates, rounds=1)
 
 
 def test_an_expensive_first_call_pays_back_or_never_does():
@@ -187,8 +184,8 @@ def test_an_expensive_first_call_pays_back_or_never_does():
     # A call of 8 images takes 80 ms and 40 ms: a second is 25 calls of 40 ms.
     (mind,) = found.warnings
     assert re.search(r"takes 1\.05 s: it pays back after 2\d calls \(2", mind)
-    slow = because({"conv2d": 100, xla: 50}, firsts={xla: 5.0})
-    assert f'"{xla}" takes 5 s, which is not shown to pay back.' in slow
+    slow = facts({"conv2d": 100, xla: 50}, firsts={xla: 5.0})
+    assert slow[f'First call, "{xla}"'] == "5 s, not shown to pay back ()"
 
 
 def counts(**more):
@@ -214,7 +211,8 @@ def test_counts_are_compared_at_equal_work_and_told_apart_only_by_a_difference()
     found = verdict(rates, asked=counts())
     assert found.headline.startswith("Choose 72 in, 72 out")
     assert "runs at 1.3 times the speed of 64 in, 64 out: 29" in found.much
-    assert "65 in, 65 out runs at 0.62×" in " ".join(found.because)
+    rows = {row.label: row.value for row in found.facts}
+    assert rows["65 in, 65 out: speed over that of 64 in, 64 out"] == "0.62×"
     slower = verdict(rates | {"72 in, 72 out": 70}, asked=counts())
     assert slower.headline == "Keep 64 in, 64 out, and avoid 65 in, 65 out."
     assert slower.next == "The same holds for 72 in, 72 out."
@@ -283,8 +281,7 @@ def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
     assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
     assert found.unavailable["python loops"].startswith("takes about")
     assert found.verdict.much
-    # What the machine can do is not known where others keep it busy.
-    assert found.verdict.because
+    assert list(found.result) == ["shares", "cells"]
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
     assert "roofline" in gallery.kinds(found)
     assert "channels" not in gallery.kinds(found)

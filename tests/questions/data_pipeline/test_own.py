@@ -14,7 +14,7 @@ from perfkit.engine.measurement import OWN
 from perfkit.errors import BadParameterError
 from perfkit.questions.data_pipeline import DataPipeline, pipeline_with, work
 from perfkit.questions.data_pipeline.variants import VARIANTS
-from perfkit.questions.data_pipeline.work import PARTS, Again, Method, takes
+from perfkit.questions.data_pipeline.work import PARTS, Again, Method
 from perfkit.questions.shared import decoding
 
 LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
@@ -22,7 +22,7 @@ LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
 
 def typed(method, task):
     """What the lines make that a reader is shown, with the parts that they name."""
-    used = {*takes(method.function), "augment", "crop", "side"} - {"decode", "example"}
+    used = {*method.parts, "augment", "crop", "side"} - {"decode", "example"}
     scope = LIBRARIES | {name: PARTS[name](task, method.form) for name in used}
     scope["window"] = functools.partial(decoding.window, side=task.side)
     # What the model does with a batch comes after the pipeline.
@@ -43,7 +43,10 @@ def test_a_way_and_its_shown_lines_give_the_images_that_all_ways_give(
     assert list(np.asarray(labels)) == list(task.images.labels[: task.batch])
     assert work.comparable(method) != (name in ("random in map", "augment in model"))
     shown = dataclasses.replace(
-        method, name="as shown", function=lambda: typed(method, task)
+        method,
+        name="as shown",
+        function=lambda: typed(method, task),
+        example=None,
     )
     assert work.differences([method, shown], task) == {}
 

@@ -1,5 +1,4 @@
 import itertools
-import mmap
 import sys
 from types import SimpleNamespace
 
@@ -53,12 +52,6 @@ def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
     limit.close()
     assert taken[0] is READY
     assert all(tick.examples > 0 for tick in taken[1:])
-
-
-def test_a_count_that_is_being_written_does_not_go_back():
-    counts = mmap.mmap(-1, 16)
-    counts[0:1] = b"\x07"
-    assert decoding._read(counts, [5, 9]) == [7, 9]
 
 
 SHAPES = [(64, 64, 3), (65, 64, 3), (375, 500, 3), (500, 375, 3)]

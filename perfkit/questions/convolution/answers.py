@@ -1,0 +1,201 @@
+"""Does a variant give the right answer, in a time in which it can be measured?"""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfkit import units
+from perfkit.machine.limits import free_bytes
+from perfkit.questions.base import UNWRITTEN, raised
+from perfkit.questions.convolution.variants import Method
+from perfkit.questions.convolution.work import Problem, wait_for_device
+from perfkit.questions.shared.later import tf
+
+Array = NDArray[np.float64]
+
+# Half the distance from 1 to the next number that each kind of number can hold; TF32
+# is what a GPU may make of the float32 that goes into its tensor cores.
+_ROUNDING = {
+    "float32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+}
+# Rounding errors fall to both sides, so they add up like a random walk. With numbers
+# drawn at random a sum is usually off by about one rounding of the sum of its terms'
+# sizes, the worst of millions by six, and Winograd's products by ten times that. What
+# is rounded before it is multiplied shows less, the more terms a sum has.
+_SUMMED = 64.0
+_ROUNDED_BEFORE = 16.0
+# An answer that was kept from an earlier call is right for the first numbers only.
+_SEEDS = (0, 1)
+# A call that takes longer leaves a run of a minute too few of them.
+LONGEST_S = 0.3
+# What a variant may take of the memory that is free.
+_MEMORY_SHARE = 0.25
+_MESSAGE = 60
+# How long a call is timed, and how often at most.
+_TIMED_S, _TIMES = 0.02, 20
+# A call that takes so many times what the smallest takes is long for its work.
+_GROWN = 3.0
+
+
+def mistake(method: Method, problem: Problem) -> str:
+    """Say what is wrong with a variant's answer; "" if right. Raise what it raises."""
+    seeds = _SEEDS if method.interpreted else _SEEDS[:1]
+    return next(filter(None, (_mistake(method, problem, seed) for seed in seeds)), "")
+
+
+def _mistake(method: Method, problem: Problem, seed: int) -> str:
+    answer = method.call(problem, seed)()
+    if answer is None:
+        return UNWRITTEN
+    part = method.solves(problem)
+    numbers = method.read(answer).astype(np.float64)
+    right, size = _right(method.answer, problem, part, seed)
+    if numbers.shape != right.shape:
+        return f"gives an answer of the shape {numbers.shape} instead of {right.shape}"
+    wrong = "gives a wrong answer:"
+    if count := np.count_nonzero(~np.isfinite(numbers)):
+        return f"{wrong} {count:,} of its numbers are too large to hold"
+    images, kernel = method.arrays(problem, seed)
+    limit = allowed(size, part.taps, _precision(method, answer))
+    off = abs(numbers - right)
+    if off.max() <= limit:
+        return ""
+    if not numbers.any():
+        return f"{wrong} nothing but zeros"
+    kernels = {
+        "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
+        "it mirrors the kernel": kernel[::-1, ::-1],
+    }
+    for cause, wrong_kernel in kernels.items():
+        if abs(numbers - method.answer(images, wrong_kernel, part)).max() <= limit:
+            return f"{wrong} {cause}"
+    return f"{wrong} off by up to {off.max():.2g}; rounding explains {limit:.1g}"
+
+
+def allowed(size: float, terms: int, precision: str) -> float:
+    """The largest difference from the right answer that rounding explains.
+
+    Sums are taken to be made in float32, as they are wherever shorter numbers are
+    multiplied well.
+
+    Args:
+        size: Of the largest answer there would be without any minus sign.
+        terms: Products that make up one number of the answer.
+        precision: Of the numbers that are multiplied: ``"float32"``, ``"tf32"``,
+            ``"float16"`` or ``"bfloat16"``.
+    """
+    summed = _SUMMED * _ROUNDING["float32"] * size
+    return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)
+
+
+@functools.lru_cache(maxsize=2)
+def _right(
+    answer: Callable[..., Array], problem: Problem, part: Problem, seed: int
+) -> tuple[Array, float]:
+    """The right answer and its size, computed once for all variants that share it."""
+    images, kernel = problem.images(seed), part.weights(seed)
+    sizes = answer(abs(images), abs(kernel), part)
+    return answer(images, kernel, part), float(sizes.max())
+
+
+def _precision(method: Method, answer: Any) -> str:
+    """How the numbers were multiplied that gave an answer."""
+    if method.precision != "float32" or isinstance(answer, np.ndarray | list):
+        return method.precision
+    short = tf.config.experimental.tensor_float_32_execution_enabled()
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
+    return "tf32" if short and on_gpu else "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What came of trying a variant.
+
+    Attributes:
+        why_not: Why it is not to be timed; "" where it is.
+        call_s: Seconds of a call.
+        overhead: The share of a call that one with next to no arithmetic takes; None
+            where it cannot be told.
+    """
+
+    why_not: str = ""
+    call_s: float = 0.0
+    overhead: float | None = None
+
+
+def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Check:
+    """Hold a variant's answer against the right one, and time a call of it."""
+    if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
+        needs = f"would take {units.size(scratch)} of memory besides its numbers"
+        return Check(why_not=needs)
+    try:
+        why_not = _too_slow_to_try(method, problem, longest_s)
+        why_not = why_not or mistake(method, problem)
+        seconds = 0.0 if why_not else call_s(method, problem)
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        if type(error).__name__ == "UnimplementedError":
+            return Check(why_not="TensorFlow cannot compute that on this device")
+        return Check(why_not=raised(error, _MESSAGE))
+    if why_not := why_not or _too_slow(seconds, longest_s):
+        return Check(why_not=why_not)
+    return Check(call_s=seconds, overhead=_overhead(method, problem, seconds))
+
+
+def call_s(method: Method, problem: Problem) -> float:
+    """Seconds of a call, the shortest of some after the first."""
+    call = method.call(problem)
+    call()
+    wait_for_device()
+    spent = list[float]()
+    while len(spent) < _TIMES and sum(spent) < _TIMED_S:
+        began = time.perf_counter()
+        call()
+        wait_for_device()
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+def _overhead(method: Method, problem: Problem, seconds: float) -> float | None:
+    """The share of a call that a single window with few channels takes."""
+    fewest = replace(problem, batch=1, channels=1, filters=1)
+    small = replace(fewest, side=problem.kernel, padding="valid")
+    try:
+        return min(1.0, call_s(method, small) / seconds)
+    # Functions that take no such image exist, and are no less worth timing.
+    except Exception:
+        return None
+
+
+def _too_slow_to_try(method: Method, problem: Problem, longest_s: float) -> str:
+    """Follow how a call grows with its image, where a whole one may take minutes."""
+    if not method.interpreted:
+        return ""
+    first_s, first_work, side = 0.0, 0, problem.kernel
+    # The same convolution of one image, from a few pixels on.
+    while side < problem.side:
+        small = replace(problem, batch=1, side=side)
+        seconds, work = call_s(method, small), small.flops
+        if first_s and seconds > _GROWN * first_s:
+            per_flop = (seconds - first_s) / (work - first_work)
+            total_s = per_flop * problem.batch * problem.flops
+            if slow := _too_slow(total_s, longest_s):
+                return slow
+        first_s, first_work = first_s or seconds, first_work or work
+        side *= 2
+    return ""
+
+
+def _too_slow(seconds: float, longest_s: float) -> str:
+    if seconds <= longest_s:
+        return ""
+    return f"takes about {units.seconds(seconds)} a call, too long to be timed here"
