@@ -48,15 +48,6 @@ def between(estimate: Estimate, write: Callable[[float], str]) -> str:
     return units.between(estimate.value, estimate.low, estimate.high, write)
 
 
-def fact(label: str, estimate: Estimate, write: Callable[[float], str]) -> Fact:
-    """A number as a row, with the ends of its interval beside it; ``?`` if unknown."""
-    if not units.is_known(estimate.low, estimate.high):
-        return Fact(label, units.UNKNOWN)
-    ends = f"{write(estimate.low)} to {write(estimate.high)}"
-    has_ends = estimate.low < estimate.high
-    return Fact(label, write(estimate.value), ends if has_ends else "")
-
-
 def instead(
     after: Timing | None, before: Timing | None, *, unit: str = "examples"
 ) -> str:
