@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from perfkit.engine.trial import LOSSES, Trial
 from perfkit.errors import BadFileError
+from perfkit.findings import early_diagnosis
 from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
@@ -29,7 +30,7 @@ _LARGEST_NUMBER = 1e30
 _DEEPEST = 100
 # Each has a row or a line in every chart and report; none has a tenth of it.
 _MOST = 500
-_COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
+_COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "left_out")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
@@ -75,6 +76,7 @@ def parse_as(
     data: bytes,
     name: str,
     faults: Callable[[Document], Iterator[str]] | None = None,
+    complete: Callable[[Any], object] | None = None,
 ) -> Document:
     """Read a record of any kind that perfkit writes.
 
@@ -84,6 +86,7 @@ def parse_as(
         name: What errors call it.
         faults: Says what cannot be, although each value is of the right type; None
             where types are all that is checked.
+        complete: Fills in what an earlier perfkit did not write; None for nothing.
 
     Raises:
         BadFileError: It is anything else; the sentence says what.
@@ -93,6 +96,8 @@ def parse_as(
     noun = _default(record_type, "kind")
     document = _document(data, name, noun)
     _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
+    if complete is not None:
+        complete(document)
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
         record = msgspec.convert(document, record_type)
@@ -309,7 +314,9 @@ def parse_diagnosis(data: bytes, name: str) -> Diagnosis:
     Raises:
         BadFileError: It is anything but a diagnosis; the sentence says what.
     """
-    return parse_as(Diagnosis, data, name, diagnosis_faults)
+    return parse_as(
+        Diagnosis, data, name, diagnosis_faults, complete=early_diagnosis.complete
+    )
 
 
 def diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:

@@ -35,7 +35,7 @@ def with_account(diagnosis: Diagnosis, verdict: Verdict) -> Verdict:
     if not account.repeated_s:
         return verdict
     # Leaving all of a group out is no change that anybody can keep.
-    changes = (c for c in diagnosis.best if c.change and not c.is_ceiling)
+    changes = (c for c in diagnosis.best if c.change and not c.ceiling)
     tips, measured = open_tips(diagnosis, account), next(changes, None)
     if tips and _leads(tips[0], measured, account):
         return _tip_first(diagnosis, account, tips, verdict if measured else None)

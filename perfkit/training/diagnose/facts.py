@@ -176,7 +176,7 @@ class Facts:
             Keras, ``"operations"`` alone, or "" for nothing.
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
-        lines: Whose work may be left out; see ``diagnosis.changes.lines``.
+        lines: Whose work may be left out; see ``diagnose.causes.lines``.
     """
 
     model: str = ""

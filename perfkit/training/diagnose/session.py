@@ -27,21 +27,15 @@ from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.questions.replay import recordings_of
 from perfkit.questions.session import Keeper, Measurer, check_budget
-from perfkit.training.account import causes
+from perfkit.training.account.causes import swapped
 from perfkit.training.account.collect import USUAL_S
 from perfkit.training.account.session import AccountSession
-from perfkit.training.diagnose import (
-    changes,
-    gains,
-    look,
-    rounds,
-    settings,
-    split,
-    verdict,
-)
+from perfkit.training.diagnose import gains, look, rounds, settings, split, verdict
 from perfkit.training.diagnose.accounted import NO_CHANGES
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import hot
+from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
 from perfkit.training.diagnose.change import Change
-from perfkit.training.diagnose.changes import lines as left_out
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
@@ -100,7 +94,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._programs: gains.OtherPrograms | None = None
+        self._programs: OtherPrograms | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -202,10 +196,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 self._requested_s,
                 began=self._began,
                 screens=not self._only,
-                suspects=causes.swapped(self._account)
-                if self._account
-                else frozenset(),
-                lines=left_out.hot(self._account) if self._account else (),
+                suspects=swapped(self._account) if self._account else frozenset(),
+                lines=hot(self._account) if self._account else (),
             ),
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
@@ -249,7 +241,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
         self._facts = look.facts_in(notes, outcome, message, remedy)
         self._anatomy = notes.get(look.ANATOMY, {})
-        self._changes, self._untested = changes.applicable(self._facts)
+        self._changes, self._untested = applicable(self._facts)
         if self._only:
             by_name = {change.name: change for change in self._changes}
             if missing := [name for name in self._only if name not in by_name]:
@@ -266,7 +258,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             # The process that looked has run since before.
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = remaining_s + max(0.0, self._longest - self._budget)
-        self._programs = gains.OtherPrograms()
+        self._programs = OtherPrograms()
         kind = RoundsTogether if self._only else Rounds
         self._rounds = kind(
             self._changes,
@@ -325,7 +317,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         step = gains.step_of(measured, self._facts)
         busiest = self._programs.busiest() if self._programs else ""
         cores = self._machine.cores_granted
-        inferences = gains.inferred(
+        inferences = inferred(
             self._changes, step, measured, self._facts, busiest, cores
         )
         together = self._together(measured)
@@ -346,7 +338,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             machine=self._machine,
             step=step,
             verdict=Verdict(headline=""),
-            healthy=gains.healthy(causes, measured),
+            healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
             split=split.split(step, self._changes, measured, self._facts, gpus=gpus),
             together=together,
@@ -354,6 +346,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             untested=self._untested,
             unmeasured=() if self._only else open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
+            left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
             anatomy=self._anatomy,
             facts=self._facts.as_note()
             | {split.SHARE: reached, rounds.PLAN: self._plan}
@@ -374,7 +367,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             stopped=stopped,
             unfinished=unfinished,
         )
-        diagnosis = locate(diagnosis, self._maker)
+        diagnosis = locate(diagnosis, self._maker, self._changes)
         return replace(diagnosis, verdict=verdict.verdict_of(diagnosis))
 
     def _together(self, measured: Measurement) -> Together | None:

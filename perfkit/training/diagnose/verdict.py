@@ -9,52 +9,20 @@ from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.one_process import NO_TURNS
 from perfkit.engine.statistics import WORTH_KNOWING
 from perfkit.findings import load
-from perfkit.findings.diagnosis import (
-    OF_INPUT,
-    TOGETHER,
-    Cause,
-    Diagnosis,
-    Gain,
-    leaves_line_out,
-)
+from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.reading import stages
 from perfkit.findings.record import Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.training.diagnose import rounds, settings, split, tracing
 from perfkit.training.diagnose.accounted import with_account
-from perfkit.training.diagnose.changes import resident
+from perfkit.training.diagnose.causes import KNOWN, OF_INPUT
+from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.gains import gain
 from perfkit.training.diagnose.maker import uncontained_in_words
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
-# What each cause means, after "this training ...:".
-MEANINGS = {
-    "input-bound": "its input takes time from its steps",
-    "serial-map": "its map works on one element at a time",
-    "no-prefetch": "no batch is made ready while the model works",
-    "no-cache": "each epoch does again what could be kept",
-    "python-input": "Python makes its input",
-    "slow-read": "reading its files takes its time",
-    "host-to-device": "its data take long on their way to the device",
-    "eager": "its steps run operation by operation in Python, not as a graph",
-    "step-overhead": "it goes back to Python after each step",
-    "small-batch": "its batch is small for this machine",
-    "retracing": "its step is traced anew again and again",
-    "callback": "what watches the training takes its time",
-    "validation": "validation takes its time",
-    "epoch-boundary": "the end of an epoch takes its time",
-    "xla": "its step is not compiled by XLA",
-    "precision": "it computes with more bits than it may need",
-    "debugging": "what is for debugging is on",
-    "threads": "a setting holds it to another number of threads than there are cores",
-    "per-example-map": "a map is called for each example instead of each batch",
-    "late-shuffle": "its shuffle is filled with what an expensive map made",
-    "padding": "it computes with padding",
-    "contention": "other programs take the processor",
-    "memory-pressure": "memory is short",
-}
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
 _MOST_FIXES = 3
@@ -71,20 +39,12 @@ _KINDS = {
     "defect": "a defect",
     "opportunity": "an opportunity, nothing is wrong there",
 }
-# What ran instead, where that is no change that a training can keep.
-_SUBJECTS = {
-    "without input": "Without any input it",
-    "without observers": "Without all of it the training",
-    "without metrics": "Without them the training",
-    "without Python": "With what Python makes in memory the training",
-    "read from memory": "With its files in memory the training",
-    "": "Without that the training",
-}
 # What is known where a ceiling brings much, and no change of what it leaves out.
 _HELD_UP = {
-    "without input": "Its input slows this training",
-    "without observers": "What watches this training slows it",
+    WITHOUT_INPUT: "Its input slows this training",
+    WITHOUT_OBSERVERS: "What watches this training slows it",
 }
+_ANY_INPUT = "Without any input it"
 _NO_REMEDY = "how to change that is not known yet"
 _NOT_KNOWN = "Whether anything slows this training is not known yet."
 _REMEDIES = {
@@ -211,30 +171,27 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     causes = [
         c
         for c in diagnosis.best
-        if not c.is_ceiling or c.kind == "defect" or c.speedup.is_much
+        if not c.ceiling or c.kind == "defect" or c.speedup.is_much
     ]
     if not causes:
         return None
     cause, *other_causes = causes
     headline = f"{_to_delete(cause) or cause.do}."
-    if cause.is_ceiling and not diagnosis.explained(cause.change):
+    if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
         right = f"Nothing is wrong in {_subject(diagnosis)}. "
         lead = right if _is_little(diagnosis) else ""
         headline = f"{lead}For more speed, {_low(headline)}"
-    subject = "Without it the training" if cause.change[:7] == "without" else ""
     text = _effect(
         diagnosis,
         cause.speedup,
-        _SUBJECTS.get(cause.change, subject or "The training then"),
-        would=cause.is_ceiling or cause.grade != "measured here" or not cause.change,
+        cause.subject,
+        would=cause.ceiling or cause.grade != "measured here" or not cause.change,
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
-        is_lower_bound=cause.change == resident.PARTS,
+        is_lower_bound=cause.at_least,
     )
-    if cause.change == "without Python":
-        text += " What replaces it takes time, too."
     return Verdict(
         headline=headline,
         much=text,
@@ -272,14 +229,15 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
             next=advice,
         )
     text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
-    if little := next((c for c in diagnosis.causes if c.is_ceiling), None):
-        text = _effect(diagnosis, little.speedup, _SUBJECTS[little.change], would=True)
+    if little := next((c for c in diagnosis.causes if c.ceiling), None):
+        text = _effect(diagnosis, little.speedup, little.subject, would=True)
     headline = f"Nothing is wrong in {_subject(diagnosis)}."
     if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
-        headline = f"{_HELD_UP[resident.NAME]}; {_NO_REMEDY}."
-        text = _effect(diagnosis, limit, _SUBJECTS[resident.NAME], would=True)
-    comparisons = (c for c in diagnosis.comparisons if not leaves_line_out(c.variant))
+        headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
+        text = _effect(diagnosis, limit, _ANY_INPUT, would=True)
+    left_out = diagnosis.left_out
+    comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
@@ -412,9 +370,9 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
         yield advice
         before = "Then "
     for cause in causes:
-        if cause.is_ceiling:
+        if cause.ceiling:
             qualifier = " at most, by what is not known yet"
-        elif best.is_ceiling:
+        elif best.ceiling:
             qualifier = ""
         elif cause.speedup.high >= best.speedup.low:
             qualifier = " by itself, which may be as much"
@@ -426,16 +384,15 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
 
 
 def _to_type(diagnosis: Diagnosis, cause: Cause) -> str:
-    """The fix; what the headline says is not said again, and code keeps its case."""
-    action, _, detail = cause.fix.partition(": ")
-    if action.rstrip(".") != cause.do:
+    """The fix; what the headline says is not said again."""
+    if cause.fix != f"{cause.do}.":
         return cause.fix
     limit = diagnosis.anatomy.get("limits")
-    if cause.change == resident.NAME and any(
+    if cause.change == WITHOUT_INPUT and any(
         stage.name == limit for stage in stages(diagnosis.anatomy)
     ):
         return f'Look at "{plain(str(limit), 80)}" first.'
-    return f"{detail[:1].upper()}{detail[1:]}"
+    return ""
 
 
 def _again(diagnosis: Diagnosis) -> str:
@@ -454,7 +411,8 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
     if plan := _to_give(diagnosis):
         yield f"Planned by its first steps: {plan}"
     for cause in diagnosis.causes:
-        means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
+        known = KNOWN.get(cause.cause)
+        means = f"{known.means}. " if known else ""
         kind = f"{_KINDS[cause.kind]}; {cause.grade}"
         yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
     yield from _input(diagnosis)
@@ -494,7 +452,7 @@ def _input(diagnosis: Diagnosis) -> Iterator[str]:
     if limit is None:
         return
     gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
-    if diagnosis.explained(resident.NAME) > limit.high:
+    if diagnosis.explained(WITHOUT_INPUT) > limit.high:
         # One of its changes is shown to bring more.
         return
     noise = max(CLAIMED, diagnosis.noise_floor or 1)

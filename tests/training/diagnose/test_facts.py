@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
+from perfkit.training.diagnose.causes.steps import XLA
 from perfkit.training.diagnose.change import Untested
-from perfkit.training.diagnose.changes.model import execution
 from perfkit.training.diagnose.facts import facts_of, flop_of, of_graph
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.script import not_trained
@@ -113,8 +113,8 @@ def test_what_keras_does_not_compile_is_known_and_not_offered(can):
     model.compile("sgd", "mse")
     found = facts_of(handed_over((model, fits.batches(3))))
     assert (found.can_xla, found.xla, model.jit_compile) == (can, False, False)
-    offered = [one for one in execution(found) if one.cause == "xla"]
-    assert [isinstance(one, Untested) for one in offered] == [not can]
+    (offered,) = XLA.candidates(found)
+    assert isinstance(offered, Untested) == (not can)
 
 
 def dense():
