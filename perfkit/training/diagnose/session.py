@@ -252,8 +252,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     def _compare(self) -> Iterator[Event]:
         min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
-        peaks = split.TAKES_S if split.can_be_told(self._facts) else 0.0
-        remaining_s = max(1.0, min_s, self._remaining_s - peaks) - _CLOSING_S
+        remaining_s = max(1.0, min_s, self._remaining_s) - _CLOSING_S
         if self._opening:
             # The process that looked has run since before.
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
@@ -277,8 +276,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
-            usual=remaining_s + peaks,
-            tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
+            usual=remaining_s,
             opening=self._opening,
             spread=spread.of_this_machine(),
             # Where not even a round fits, one change is held against what is known.
@@ -330,7 +328,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if "eager" in self._untested:
             # What only its author can change may help most.
             open_still = ("tf.function", *open_still)
-        reached = split.share(step, measured, self._facts)
         diagnosis = Diagnosis(
             training=self._name,
             recorded=self._recorded,
@@ -349,8 +346,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {split.SHARE: reached, rounds.PLAN: self._plan}
-            | {ASKED: self._script_options()}
+            | {rounds.PLAN: self._plan, ASKED: self._script_options()}
             | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
             account=self._account,

@@ -13,7 +13,7 @@ from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.reading import stages
 from perfkit.findings.record import Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
-from perfkit.training.diagnose import rounds, settings, split, tracing
+from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.accounted import with_account
 from perfkit.training.diagnose.causes import KNOWN, OF_INPUT
 from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
@@ -428,9 +428,6 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
         yield (
             "It is compute-bound: most of its time is the work of its steps (inferred)."
         )
-    reached = split.read_share(diagnosis.facts)
-    if reached is not None:
-        yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
     yield from _remarks(diagnosis)
     yield from _failures(diagnosis)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from perfkit.training.diagnose.causes.steps import XLA
 from perfkit.training.diagnose.change import Untested
-from perfkit.training.diagnose.facts import facts_of, flop_of, of_graph
+from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.script import not_trained
 from perfkit.training.diagnose.training import (
@@ -71,37 +71,6 @@ def test_whatever_a_model_is_compiled_with_its_metrics_have_names(options, metri
     assert facts_of(handed_over((model, fits.batches(3)))).metrics == metrics
     # A training that is passed over has a history with the same names.
     assert list(not_trained({"self": model}).history) == ["loss", *metrics]
-
-
-class Conditional(keras.Model):
-    """Two networks in one model, which cannot be called itself."""
-
-    def train_step(self, data):
-        return {"loss": tf.zeros(())}
-
-
-def test_of_a_model_without_a_call_nobody_knows_the_products():
-    model = Conditional()
-    model.compile()
-    batch = next(iter(fits.batches(1)))
-    assert flop_of(model, batch) is None
-    assert facts_of(handed_over((model, fits.batches(3)))).flop is None
-
-
-def test_the_products_of_cudnns_recurrent_layers_are_in_no_graph():
-    @tf.function
-    def recurrent(rows):
-        state = tf.zeros((1, 4, 3))
-        return tf.raw_ops.CudnnRNNV3(
-            input=rows,
-            input_h=state,
-            input_c=state,
-            params=tf.zeros(96),
-            sequence_lengths=[5] * 4,
-        ).output
-
-    graph = recurrent.get_concrete_function(tf.TensorSpec((5, 4, 2))).graph
-    assert of_graph(graph) is None
 
 
 @pytest.mark.parametrize("can", [False, True])
@@ -215,7 +184,7 @@ def test_data_that_give_nothing_beside_the_training_are_unknown():
             raise RuntimeError("its epoch has not begun")
 
     found = facts_of(handed_over((fits.model(), Once())))
-    assert (found.steps, found.element, found.flop) == (9, (), None)
+    assert (found.steps, found.element) == (9, ())
 
 
 def test_only_what_is_raised_is_replaced():
