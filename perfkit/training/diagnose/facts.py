@@ -68,11 +68,6 @@ class Facts:
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         between_s: Of such a loop: seconds of its own code between two epochs.
-        waits_s: Of such a loop: seconds that a step waits for its batch, the median;
-            None where that was not seen.
-        graphs_s: Of such a loop: seconds of a step within each function under
-            ``tf.function``, by name, "" for those of Keras; {} where nothing runs as a
-            graph or a GPU works on after such a call.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
         padded: What is known of texts that were padded beforehand; see ``padded``.
@@ -116,8 +111,6 @@ class Facts:
     loop: bool = False
     epochs: int = 1
     between_s: float = 0.0
-    waits_s: float | None = None
-    graphs_s: dict[str, float] = field(default_factory=dict)
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
     late: tuple[str, ...] = ()
@@ -327,7 +320,6 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
     eager = tf.config.functions_run_eagerly()
-    at_once = not (eager or tf.config.list_physical_devices("GPU"))
     return Facts(
         model="a loop of your own",
         steps=looping.length or try_read(steps_of, training, otherwise=None),
@@ -338,8 +330,6 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
         drawn=calls.draws_per_step() if calls else {},
         epochs=min(looping.begun, looping.max_epochs) if repeated else 1,
         between_s=looping.between_s,
-        waits_s=float(np.median(calls.waits_s)) if calls and calls.waits_s else None,
-        graphs_s=calls.graphs_s() if calls and at_once else {},
         **_of_data(training, batch),
         **run_facts,
     )

@@ -1,17 +1,15 @@
 """A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.one_process import NO_TURNS
-from perfkit.engine.statistics import WORTH_KNOWING
 from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.reading import stages
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.accounted import with_account
@@ -26,8 +24,6 @@ from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
 _MOST_FIXES = 3
-# Of a step's graphs so many are told: those that take most of it.
-_MOST_GRAPHS = 2
 # Code of a line that is told in a sentence is no longer.
 _LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
@@ -62,7 +58,9 @@ def verdict_of(diagnosis: Diagnosis) -> Verdict:
         return with_account(diagnosis, _not_measured(diagnosis))
     applied = _applied(diagnosis)
     verdict = applied or _to_do(diagnosis) or _nothing_to_do(diagnosis)
-    verdict = replace(verdict, because=tuple(because(diagnosis)))
+    verdict = replace(
+        verdict, because=tuple(because(diagnosis)), facts=tuple(_facts(diagnosis))
+    )
     return verdict if applied else with_account(diagnosis, verdict)
 
 
@@ -93,8 +91,8 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         # Trials that the budget's end has cut off were stopped, too.
         advice = plan or _again(diagnosis)
     if step_s:
-        times = [f"A step takes about {_short(step_s)}", *_spent(diagnosis)]
-        text = f"{', '.join(times)}. {''.join(_traced(diagnosis))}{text}"
+        took = f"A step takes about {_short(step_s)}. "
+        text = f"{took}{''.join(_traced(diagnosis))}{text}"
     headline = _NOT_KNOWN
     if ending and not step_s:
         headline = "This training could not be run."
@@ -108,29 +106,6 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         because=(*([plan] if plan not in ("", advice) else []), *_remarks(diagnosis)),
         next=advice,
     )
-
-
-def _spent(diagnosis: Diagnosis) -> Iterator[str]:
-    """What the first look saw a step of a loop wait for, and its graphs take."""
-    parts, waits_s = [], _waits_s(diagnosis)
-    if waits_s is not None:
-        parts.append(f"it waits {_short(waits_s)} for its data")
-    graphs = diagnosis.facts.get("graphs_s") or {}
-    within = [
-        f"{_short(seconds)} in {f'`{name}`' if name else 'Keras'}"
-        for name, seconds in list(graphs.items())[:_MOST_GRAPHS]
-    ]
-    if within:
-        parts.append(f"{'' if parts else 'it '}spends {' and '.join(within)}")
-    if parts:
-        yield f"of which {' and '.join(parts)}"
-
-
-def _waits_s(diagnosis: Diagnosis) -> float | None:
-    """Seconds that a step of a loop waits for its data; of one that counts, None."""
-    waits_s = diagnosis.facts.get("waits_s")
-    is_known = isinstance(waits_s, int | float)
-    return waits_s if is_known and "input-bound" not in diagnosis.untested else None
 
 
 def _traced(diagnosis: Diagnosis) -> Iterator[str]:
@@ -216,9 +191,8 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
         advice = _again(diagnosis)
         if not diagnosis.comparisons and not open_yet:
-            times = ", ".join([step, *_spent(diagnosis)])
-            text = f"{times}; nothing in it can be changed without its code."
-            advice = _by_hand(diagnosis)
+            text = f"{step}; nothing in it can be changed without its code."
+            advice = "`perfkit lines` shows which lines its time goes to."
         if reason := diagnosis.untested.get("eager"):
             advice = as_sentence(reason)
         return Verdict(
@@ -247,21 +221,6 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         warnings=warnings,
         next=work if _is_compute_bound(diagnosis) else "",
     )
-
-
-def _by_hand(diagnosis: Diagnosis) -> str:
-    """Where its author should look, where no change could be tried."""
-    graphs = diagnosis.facts.get("graphs_s") or {}
-    half_s = diagnosis.step.median_s / 2 if diagnosis.step else math.inf
-    if (_waits_s(diagnosis) or 0.0) > half_s:
-        return "Make its data faster: most of a step waits for them."
-    if sum(graphs.values()) > half_s:
-        name = next(iter(graphs))
-        subject = f"`{name}`" if name else "what Keras computes"
-        return f"Look into {subject} first: `perfkit profile` shows its operations."
-    if graphs:
-        return "Most of a step is Python outside of its graphs: do more of it in them."
-    return "See why each cause was not tested."
 
 
 def _to_delete(cause: Cause) -> str:
@@ -407,7 +366,6 @@ def _to_give(diagnosis: Diagnosis) -> str:
 
 def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
-    yield f"{_step(diagnosis, in_full=True)} {_MEASURED}."
     if plan := _to_give(diagnosis):
         yield f"Planned by its first steps: {plan}"
     for cause in diagnosis.causes:
@@ -415,13 +373,6 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
         means = f"{known.means}. " if known else ""
         kind = f"{_KINDS[cause.kind]}; {cause.grade}"
         yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
-    yield from _input(diagnosis)
-    if diagnosis.together:
-        together = diagnosis.together.speedup
-        yield (
-            f"Together, {listed(diagnosis.together.changes)} run {together.brief} "
-            f"({between(together)}); gains do not add up {_MEASURED}."
-        )
     yield from _ends(diagnosis)
     yield from _aside(diagnosis)
     if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
@@ -432,45 +383,36 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _failures(diagnosis)
 
 
-def _step(diagnosis: Diagnosis, *, in_full: bool = False) -> str:
+def _step(diagnosis: Diagnosis) -> str:
     step = diagnosis.step
     if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
-    if not in_full:
-        took = units.roughly(step.median_s, step.low, step.high, _short)
-        return f"A step takes {took}"
-    median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
-    return f"As it is a step takes {median} ({low} to {high})"
+    return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
 
 
-def _input(diagnosis: Diagnosis) -> Iterator[str]:
-    """The ceiling, and what of it the best change of the input gets back."""
+def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
+    """The numbers that the verdict rests on."""
+    step, together = diagnosis.step, diagnosis.together
+    if step and units.is_known(step.low, step.high):
+        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
+        yield Fact("A step as given", median, f"{low} to {high}")
+    if together:
+        names = listed(together.changes)
+        yield _gain_fact(f"With {names} together", together.speedup)
     limit = diagnosis.ceiling
-    if limit is None:
+    # Where one of its changes is shown to bring more the ceiling says nothing.
+    if limit is None or diagnosis.explained(WITHOUT_INPUT) > limit.high:
         return
-    gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
-    if diagnosis.explained(WITHOUT_INPUT) > limit.high:
-        # One of its changes is shown to bring more.
-        return
-    noise = max(CLAIMED, diagnosis.noise_floor or 1)
-    if not (limit.low > 1 and limit.estimate >= noise):
-        sure = limit.high < WORTH_KNOWING
-        text = (
-            "Its input does not hold it up"
-            if sure
-            else "Whether its input holds it up is open"
-        )
-        yield f"{text}: without any it runs at {gain} {_MEASURED}."
-        return
-    text = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
+    yield _gain_fact("Without any input", limit)
     best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
-    if best:
-        share = recovered(best.speedup, limit)
-        text += (
-            f' "{best.change}" gets back {units.percent(share)} of the time that input '
-            "costs."
-        )
-    yield text
+    noise = max(CLAIMED, diagnosis.noise_floor or 1)
+    if best and limit.low > 1 and limit.estimate >= noise:
+        share = units.percent(recovered(best.speedup, limit))
+        yield Fact(f'Of the time that input costs, "{best.change}" gets back', share)
+
+
+def _gain_fact(label: str, gain: Gain) -> Fact:
+    return Fact(label, units.ratio(gain.estimate), gain.ends)
 
 
 def recovered(gain: Gain, limit: Gain) -> float:
@@ -542,11 +484,6 @@ def listed(names: Sequence[str]) -> str:
         quoted.append(f"{hidden_count} more")
     *first, last = quoted
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def between(gain: Gain) -> str:
-    """The interval of a gain."""
-    return f"95 % interval {gain.low:.2f} to {gain.high:.2f}"
 
 
 def _is_compute_bound(diagnosis: Diagnosis) -> bool:
