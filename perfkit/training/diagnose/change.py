@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.statistics import Comparison
+from perfkit.findings.text import as_sentence
 from perfkit.training.diagnose.training import Training
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Change:
         cause: The id of what a gain proves, such as ``"callback"``.
         kind: ``"defect"`` where the training does something needless,
             ``"opportunity"`` where the machine could do more.
+        means: What a gain means, as a sentence with a space behind it.
         do: What to do about it: an imperative without its full stop.
         mind: What doing so may cost or break besides, in a sentence; "" for nothing.
         subject: Of the sentence that says how fast the training then runs.
@@ -103,6 +105,7 @@ class Change:
     fix: str
     cause: str = ""
     kind: Judged | None = None
+    means: str = ""
     do: str = ""
     mind: str = ""
     subject: str = "The training then"
@@ -214,6 +217,7 @@ class KnownCause:
             change,
             cause=self.id,
             kind=change.kind or self.kind,
+            means=f"{as_sentence(self.means)} ",
             do=change.do or self.do,
             mind=change.mind or self.mind,
             edit=change.edit or self.edit,

@@ -183,7 +183,7 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
         change=change.name,
         kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
-        evidence=f"{change.changes} That runs {how_fast}.",
+        evidence=f"{change.means}{change.changes} That runs {how_fast}.",
         fix=change.fix,
         do=change.do,
         mind=change.mind,

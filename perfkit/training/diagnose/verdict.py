@@ -13,7 +13,7 @@ from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.accounted import with_account
-from perfkit.training.diagnose.causes import KNOWN, OF_INPUT
+from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
@@ -31,10 +31,6 @@ _DIFFER = 0.1
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
 _MEASURED = "(measured here)"
-_KINDS = {
-    "defect": "a defect",
-    "opportunity": "an opportunity, nothing is wrong there",
-}
 # What is known where a ceiling brings much, and no change of what it leaves out.
 _HELD_UP = {
     WITHOUT_INPUT: "Its input slows this training",
@@ -368,19 +364,12 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
     if plan := _to_give(diagnosis):
         yield f"Planned by its first steps: {plan}"
-    for cause in diagnosis.causes:
-        known = KNOWN.get(cause.cause)
-        means = f"{known.means}. " if known else ""
-        kind = f"{_KINDS[cause.kind]}; {cause.grade}"
-        yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
     yield from _ends(diagnosis)
-    yield from _aside(diagnosis)
     if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
         yield (
             "It is compute-bound: most of its time is the work of its steps (inferred)."
         )
     yield from _remarks(diagnosis)
-    yield from _failures(diagnosis)
 
 
 def _step(diagnosis: Diagnosis) -> str:
@@ -391,28 +380,17 @@ def _step(diagnosis: Diagnosis) -> str:
 
 
 def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
-    """The numbers that the verdict rests on."""
-    step, together = diagnosis.step, diagnosis.together
+    """The numbers that the verdict rests on and that no other table has."""
+    step, limit = diagnosis.step, diagnosis.ceiling
     if step and units.is_known(step.low, step.high):
         median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
         yield Fact("A step as given", median, f"{low} to {high}")
-    if together:
-        names = listed(together.changes)
-        yield _gain_fact(f"With {names} together", together.speedup)
-    limit = diagnosis.ceiling
-    # Where one of its changes is shown to bring more the ceiling says nothing.
-    if limit is None or diagnosis.explained(WITHOUT_INPUT) > limit.high:
-        return
-    yield _gain_fact("Without any input", limit)
     best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
     noise = max(CLAIMED, diagnosis.noise_floor or 1)
-    if best and limit.low > 1 and limit.estimate >= noise:
+    is_plain = limit and limit.low > 1 and limit.estimate >= noise
+    if best and limit and is_plain and diagnosis.explained(WITHOUT_INPUT) <= limit.high:
         share = units.percent(recovered(best.speedup, limit))
         yield Fact(f'Of the time that input costs, "{best.change}" gets back', share)
-
-
-def _gain_fact(label: str, gain: Gain) -> Fact:
-    return Fact(label, units.ratio(gain.estimate), gain.ends)
 
 
 def recovered(gain: Gain, limit: Gain) -> float:
@@ -439,21 +417,6 @@ def _ends(diagnosis: Diagnosis) -> Iterator[str]:
         )
 
 
-def _aside(diagnosis: Diagnosis) -> Iterator[str]:
-    """What changes the learning, and seems to bring more than it does."""
-    gains = [
-        f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
-        f"({c.low:.2f} to {c.high:.2f})"
-        for c in diagnosis.comparisons
-        if c.variant in diagnosis.aside and units.is_known(c.low, c.high)
-    ]
-    if gains:
-        yield (
-            f"{'; '.join(gains)} {_MEASURED}. This changes what is learnt: fix the "
-            "defects first, and look again."
-        )
-
-
 def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
     if reason := diagnosis.facts.get("uncontained"):
@@ -463,17 +426,6 @@ def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
         yield settings.late_in_words(names)
     if reason := diagnosis.notes.get(NO_TURNS):
         yield f"No change could be tried in the process that was set up: {reason}"
-
-
-def _failures(diagnosis: Diagnosis) -> Iterator[str]:
-    """How changes ended that could not be measured, or not always."""
-    ended = {
-        trial.variant: trial.message or trial.outcome
-        for trial in diagnosis.trials
-        if trial.has_failed and trial.variant != AS_GIVEN
-    }
-    for name, ending in ended.items():
-        yield f'"{name}" {ending.rstrip(".")}.'
 
 
 def listed(names: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.statistics import student
 from perfkit.engine.trial import Trial
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
+from perfkit.findings.text import as_sentence
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes.retracing import RETRACING
 from perfkit.training.diagnose.change import Change, KnownCause
@@ -48,7 +49,7 @@ def _infer(
         change="",
         kind="defect",
         speedup=speedup,
-        evidence=evidence,
+        evidence=f"{as_sentence(known.means)} {evidence}",
         fix=fix,
         grade=grade,
         do=known.do,

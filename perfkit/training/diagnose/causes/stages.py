@@ -405,14 +405,6 @@ def _line_of_cache(code: Code) -> int:
     return code.line_of(stages[require(code.pipeline.get("cache"))["after"]])
 
 
-def _line_of_late(code: Code) -> int:
-    """The line of the first shuffle behind a map, or else of the last stage."""
-    stages = code.pipeline.get("stages", [])
-    behind = itertools.dropwhile(lambda stage: stage["kind"] != "map", stages)
-    shuffles = [stage for stage in behind if stage["kind"] == "shuffle"]
-    return code.line_of((shuffles or stages[-1:])[0])
-
-
 _PARALLEL = {
     "map": ("map_func", "num_parallel_calls"),
     "interleave": ("map_func", "cycle_length", "block_length", "num_parallel_calls"),
@@ -452,7 +444,7 @@ LATE_SHUFFLE = _input(
     do="Shuffle before the map",
     means="its shuffle is filled with what an expensive map made",
     offer=late_shuffle,
-    line=_line_of_late,
+    line=line_of_stage(lambda stage: stage["kind"] == "shuffle", behind="map"),
 )
 SERIAL_MAP = _input(
     id="serial-map",
