@@ -28,8 +28,8 @@ ASKED, ARGUMENTS = "asked", "arguments"
 MUCH = 1.25
 # What showed less than this in its one round may not bring much.
 _HOPELESS = 0.97
-# Variants that leave a whole group out.
-_WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
+# Variants that leave a whole group out: all input, and all who watch.
+WITHOUT_INPUT, WITHOUT_OBSERVERS = "without input", "without observers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,8 +293,8 @@ class Diagnosis(Replayable):
         watching = ("callbacks", "metrics", "validation", "progress")
         observers = [name for name in watching if self.facts.get(name)] or watching
         for name, parts in (
-            (_WITHOUT_INPUT, ["input"]),
-            (_WITHOUT_OBSERVERS, observers),
+            (WITHOUT_INPUT, ["input"]),
+            (WITHOUT_OBSERVERS, observers),
         ):
             compared = self.compared(name)
             if compared is None or compared.high >= MUCH:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-_INPUT, _OBSERVERS = "without input", "without observers"
+from perfkit.findings.diagnosis import WITHOUT_INPUT as _INPUT
+from perfkit.findings.diagnosis import WITHOUT_OBSERVERS as _OBSERVERS
+
 # By the id of a cause: what to do, what to mind, and the group that it lies in.
 _EARLY = {
     "input-bound": ("Make the input faster", "", ""),

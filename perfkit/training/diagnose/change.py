@@ -23,8 +23,6 @@ Rewrite = Callable[["Code"], "Iterable[Splice]"]
 Locate = Callable[["Code"], int]
 
 OVERHEAD = "step-overhead"
-# The changes that leave out a whole group: all input, and all who watch.
-WITHOUT_INPUT, WITHOUT_OBSERVERS = "without input", "without observers"
 
 
 def nothing(*_: object) -> None:

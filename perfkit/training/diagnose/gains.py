@@ -10,13 +10,7 @@ from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.change import Change, without_input
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rounds import (
-    AS_GIVEN,
-    CLAIMED,
-    PLAIN,
-    SHARES,
-    explains,
-)
+from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, explains
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15

@@ -7,14 +7,20 @@ from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.one_process import NO_TURNS
 from perfkit.findings import load
-from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
+from perfkit.findings.diagnosis import (
+    TOGETHER,
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
+    Cause,
+    Diagnosis,
+    Gain,
+)
 from perfkit.findings.reading import stages
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.accounted import with_account
 from perfkit.training.diagnose.causes import OF_INPUT
-from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.gains import gain

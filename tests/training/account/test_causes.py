@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.account import THREAD, Stage
+from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.account.causes import CAUSES, swapped, tips
 from perfkit.training.account.causes.base import WORTH, Cause, Evidence, View
 from perfkit.training.diagnose.causes import KNOWN
-from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from tests.training.account.accounts import account, line
 
 BY_ID = {one.id: one for one in CAUSES}

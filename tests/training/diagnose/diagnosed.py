@@ -2,6 +2,8 @@
 
 from perfkit.findings.diagnosis import (
     TOGETHER,
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
     Cause,
     Diagnosis,
     Gain,
@@ -11,7 +13,6 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.findings.record import Verdict
 from perfkit.training.diagnose.causes import KNOWN
-from perfkit.training.diagnose.change import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.findings import made
 

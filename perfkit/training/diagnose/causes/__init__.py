@@ -4,6 +4,7 @@ A record is a ``KnownCause`` (``diagnose/change.py``) below the functions that i
 Whatever record a file of ``_FAMILIES`` defines is known and tried.
 """
 
+from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.causes import (
     ahead,
     lines,
@@ -17,12 +18,7 @@ from perfkit.training.diagnose.causes import (
     stages,
     steps,
 )
-from perfkit.training.diagnose.change import (
-    WITHOUT_INPUT,
-    Change,
-    KnownCause,
-    Untested,
-)
+from perfkit.training.diagnose.change import Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.change import (
-    WITHOUT_INPUT,
     Candidates,
     Change,
     KnownCause,

@@ -11,10 +11,9 @@ import math
 import re
 from collections.abc import Iterator
 
+from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.diagnose.causes.resident import one_iterator
 from perfkit.training.diagnose.change import (
-    WITHOUT_INPUT,
-    WITHOUT_OBSERVERS,
     Candidates,
     Change,
     KnownCause,

@@ -4,15 +4,9 @@ import ast
 import functools
 from collections.abc import Iterator
 
+from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose import settings
-from perfkit.training.diagnose.change import (
-    WITHOUT_INPUT,
-    Candidates,
-    Change,
-    KnownCause,
-    nothing,
-    with_option,
-)
+from perfkit.training.diagnose.change import Change, KnownCause, nothing, with_option
 from perfkit.training.diagnose.code import Code, Splice, only, require
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rewrite import delete
@@ -58,17 +52,6 @@ def left_off(
     )
 
 
-def _debugging(facts: Facts) -> Candidates:
-    changes = "What is for debugging stays off: {}."
-    subject = "Without it the training"
-    return left_off(facts, "debugging", "without debugging", changes, subject)
-
-
-def _threads(facts: Facts) -> Candidates:
-    changes = "TensorFlow takes as many threads as it finds cores, without {}."
-    return left_off(facts, "threads", "default threads", changes)
-
-
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
     lines = [*(code.facts.get("settings") or {}).get(cause, ())]
@@ -92,7 +75,13 @@ DEBUGGING = KnownCause(
     kind="defect",
     do="Switch off what is for debugging",
     means="what is for debugging is on",
-    offer=_debugging,
+    offer=functools.partial(
+        left_off,
+        cause="debugging",
+        name="without debugging",
+        changes="What is for debugging stays off: {}.",
+        subject="Without it the training",
+    ),
     edit=functools.partial(_delete_settings, cause="debugging"),
     masks=True,
     everywhere=True,
@@ -102,7 +91,12 @@ THREADS = KnownCause(
     kind="defect",
     do="Let TensorFlow choose how many threads it takes",
     means="a setting holds it to another number of threads than there are cores",
-    offer=_threads,
+    offer=functools.partial(
+        left_off,
+        cause="threads",
+        name="default threads",
+        changes="TensorFlow takes as many threads as it finds cores, without {}.",
+    ),
     edit=functools.partial(_delete_settings, cause="threads"),
     everywhere=True,
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError
+from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.change import (
-    WITHOUT_INPUT,
     Candidates,
     Change,
     KnownCause,

@@ -3,13 +3,14 @@
 import keras
 import pytest
 
+from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.diagnose.causes import observers
 from perfkit.training.diagnose.causes.observers import (
     CALLBACK,
     EPOCH_BOUNDARY,
     VALIDATION,
 )
-from perfkit.training.diagnose.change import WITHOUT_OBSERVERS, with_option
+from perfkit.training.diagnose.change import with_option
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.training import steps_of

@@ -15,13 +15,7 @@ from perfkit.training.diagnose.pipeline.facts import pipeline_facts
 from perfkit.training.diagnose.pipeline.memory import Worth
 from perfkit.training.diagnose.training import Training
 from tests.training.diagnose import fits
-from tests.training.diagnose.causes.offered import (
-    applied,
-    kinds,
-    offered,
-    why,
-    with_it,
-)
+from tests.training.diagnose.causes.offered import applied, kinds, offered, why, with_it
 
 DATA = tf.data.Dataset
 
