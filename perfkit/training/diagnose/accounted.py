@@ -46,8 +46,7 @@ def with_account(diagnosis: Diagnosis, verdict: Verdict) -> Verdict:
             much=f"{verdict.headline} {verdict.much}".strip(),
         )
     if tips:
-        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in tips[:_MAX_TIPS])
-        parts = filter(None, [verdict.next, f"Profiled, not tested: {also}."])
+        parts = filter(None, [verdict.next, _profiled(tips)])
         return replace(verdict, next="\n".join(parts))
     return verdict
 
@@ -118,5 +117,9 @@ def _next(tip: Tip, tips: list[Tip], verdict: Verdict | None) -> Iterator[str]:
     if verdict is not None:
         yield f"A/B tested: {verdict.headline} {verdict.much}"
     if tips:
-        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in tips[:_MAX_TIPS])
-        yield f"Profiled, not tested: {also}."
+        yield _profiled(tips)
+
+
+def _profiled(tips: list[Tip]) -> str:
+    named = (f"{tip.do} ({units.percent(tip.share)})" for tip in tips[:_MAX_TIPS])
+    return f"Profiled, not tested: {'; '.join(named)}."

@@ -230,17 +230,16 @@ class KnownCause:
         missing = facts.pipeline.get("missing")
         if self.of_stages and missing:
             yield Untested(missing, self.id)
-        offered = False
+        alone, offered = facts.loop and self.needs_fit, False
         for candidate in self.offer(facts):
-            if isinstance(candidate, Untested):
-                usable = not (facts.loop and self.needs_fit)
-                if usable:
-                    yield replace(candidate, cause=candidate.cause or self.id)
-            # A change that is made before the loop runs needs no ``fit``.
-            elif not (facts.loop and self.needs_fit and candidate.in_place):
-                offered = True
-                yield self.complete(candidate)
-        if facts.loop and self.needs_fit and not offered:
+            if isinstance(candidate, Change):
+                # A change that is made before the loop runs needs no ``fit``.
+                if not (alone and candidate.in_place):
+                    offered = True
+                    yield self.complete(candidate)
+            elif not alone:
+                yield replace(candidate, cause=candidate.cause or self.id)
+        if alone and not offered:
             reason = "it needs fit: a loop of your own decides that itself"
             yield Untested(reason, self.id)
 

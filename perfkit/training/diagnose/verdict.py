@@ -36,7 +36,6 @@ _LONGEST = 60
 _DIFFER = 0.1
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
-_MEASURED = "(measured here)"
 # What is known where a ceiling brings much, and no change of what it leaves out.
 _HELD_UP = {
     WITHOUT_INPUT: "Its input slows this training",
@@ -372,9 +371,7 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"Planned by its first steps: {plan}"
     yield from _ends(diagnosis)
     if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
-        yield (
-            "It is compute-bound: most of its time is the work of its steps (inferred)."
-        )
+        yield "It is compute-bound: most of its time is the work of its steps."
     yield from _remarks(diagnosis)
 
 
@@ -419,7 +416,7 @@ def _ends(diagnosis: Diagnosis) -> Iterator[str]:
             f"An end of an epoch took {units.seconds(min(ends))} to "
             f"{units.seconds(max(ends))}: a pipeline that is dropped may wait for its "
             "tuning thread, which sleeps. All changes are charged with that alike, so "
-            f"one that makes steps faster may bring more than is shown {_MEASURED}."
+            "one that makes steps faster may bring more than is shown."
         )
 
 

@@ -490,11 +490,11 @@ def test_that_a_training_could_write_where_it_wants_is_said():
 
 
 def test_a_training_is_called_compute_bound_as_far_as_that_is_shown():
-    found = diagnosis(causes=(), ceiling=None, split=COMPUTE)
-    assert because(found, "It is compute-bound")
     little = replace(COMPUTE["compute"], seconds=0.012, low=0.01, high=0.014)
-    assert not because(diagnosis(causes=()), "compute-bound")
-    assert not because(diagnosis(causes=(), split={"compute": little}), "compute-bound")
+    for split, said in ((COMPUTE, True), ({}, False), ({"compute": little}, False)):
+        found = diagnosis(causes=(), ceiling=None, split=split)
+        assert ("its own work" in verdict_of(found).next) == said
+        assert bool(because(found, "compute-bound")) == said
 
 
 def test_a_gain_that_is_hardly_known_is_told_without_a_number():
