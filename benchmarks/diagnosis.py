@@ -32,7 +32,7 @@ from perfkit.errors import PerfkitError
 from perfkit.progress import Display
 from perfkit.questions.runs import watch
 from perfkit.training.account.causes import CAUSES
-from perfkit.training.diagnose.changes.resident import PARTS
+from perfkit.training.diagnose.causes.steps import PARTS
 from perfkit.training.diagnose.edits import patch
 from perfkit.training.diagnose.maker import InFile, maker
 from perfkit.training.diagnose.session import DiagnosisSession

@@ -1,7 +1,6 @@
 """What slows one training on one machine, with everything that shows it."""
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,74 +28,8 @@ ASKED, ARGUMENTS = "asked", "arguments"
 MUCH = 1.25
 # What showed less than this in its one round may not bring much.
 _HOPELESS = 0.97
-# Variants that leave a whole group out.
-_WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
-# Causes that lie in the input, each with a change that takes it away.
-OF_INPUT = (
-    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
-    *("per-example-map", "late-shuffle"),
-)
-# Causes that lie in what each of these variants leaves out.
-_WITHIN = {
-    _WITHOUT_INPUT: (*OF_INPUT, "epoch-boundary"),
-    _WITHOUT_OBSERVERS: ("callback", "validation"),
-}
-
-
-# The variant that leaves the work of a line out, as ``without_line`` calls it.
-_WITHOUT_LINE = re.compile(r"without (.+ )?line \d+")
-
-# What to do about each cause: sentences without their full stop.
-_TO_DO = {
-    "input-bound": "Make the input faster",
-    "serial-map": "Let the maps work on several elements at a time",
-    "no-prefetch": "Prefetch the batches while the model works",
-    "no-cache": "Cache what each epoch makes again",
-    "python-input": "Make the input without Python",
-    "slow-read": "Read the files faster",
-    "host-to-device": "Copy the batches to the GPU ahead",
-    "eager": "Run the steps as a graph",
-    "step-overhead": "Run several steps at a time",
-    "small-batch": "Make the batch larger",
-    "retracing": "Let each function be traced once",
-    "callback": "Let less watch the training",
-    "validation": "Spend less time on validation",
-    "epoch-boundary": "Let the data go on from epoch to epoch",
-    "xla": "Compile the steps with XLA",
-    "precision": "Train with mixed precision",
-    "debugging": "Switch off what is for debugging",
-    "threads": "Let TensorFlow choose how many threads it takes",
-    "per-example-map": "Batch before the map",
-    "late-shuffle": "Shuffle before the map",
-    "padding": "Pad each batch to its longest example",
-    "contention": "Train while no other program takes the processor",
-    "memory-pressure": "Use less memory",
-}
-# The same where a cause has several changes: by "cause: change".
-_TO_CHANGE = {
-    r"callback: without metrics": "Leave the costly metrics out of compile",
-    r"callback: without progress bar": "Draw no progress bar",
-    rf"callback: {_WITHOUT_OBSERVERS}": "Let less watch the training",
-    r"callback: without (.+)": r"Leave `\1` out, or let it do less",
-    r"step-overhead: (\d+) .*": r"Run \1 steps at a time",
-    r"small-batch: batch ×(\d+)": r"Make the batch \1 times as large",
-    r"precision: (?:mixed_)?(\w+)": r"Train with \1",
-    r"validation: validation every (\d+) epochs": r"Validate every \1 epochs",
-    r"epoch-boundary: one iterator": "Make one iterator before the loop",
-    r"epoch-boundary: without AUTOTUNE": "Switch AUTOTUNE off",
-    r"retracing: one shape": "Give all batches one shape",
-    r"python-input: (\d+) workers": r"Let \1 workers make the batches",
-    r"padding: buckets .*": "Put examples of similar length into a batch",
-}
-# What a change, or what is done about a cause, may cost besides.
-_MIND = {
-    "small-batch": "A larger batch changes what is learnt: tune the learning rate "
-    "anew, and watch the validation loss.",
-    "precision": "Fewer bits may change what is learnt: watch the loss.",
-    "buckets of similar length": "Examples of similar length are then learnt together.",
-    "graph": "What a step counts, prints or draws by NumPy then happens only once.",
-    "tf.function": "What it counts or prints in Python then happens only once.",
-}
+# Variants that leave a whole group out: all input, and all who watch.
+WITHOUT_INPUT, WITHOUT_OBSERVERS = "without input", "without observers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +78,8 @@ class Gain:
         return f"{units.times(self.estimate)} times as fast"
 
 
-def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
-    """What the variant is called that leaves the work of a line out.
+def line_in_words(training: str, file: str, line: int, cell: int = 0) -> str:
+    """A line of a training, such as ``"nets/unet.py line 5"``.
 
     Args:
         training: What the training is called, as ``Diagnosis.training`` has it.
@@ -159,12 +92,12 @@ def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
         *([] if is_script or not file else [file]),
         *([f"cell {cell}"] if cell else []),
     ]
-    return " ".join(["without", *where, f"line {line}"])
+    return " ".join([*where, f"line {line}"])
 
 
-def leaves_line_out(variant: str) -> bool:
-    """Whether a variant leaves the work of a line out: a ceiling, and never a cause."""
-    return _WITHOUT_LINE.fullmatch(variant) is not None
+def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
+    """What the variant is called that leaves the work of such a line out."""
+    return f"without {line_in_words(training, file, line, cell)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +115,12 @@ class Cause:
         grade: How it is known.
         edits: Where that line stands in the user's code, and what to write there; empty
             where reading the code does not make that certain.
-        caution: What doing so may break in this very training, in a sentence; "" for
-            nothing.
+        do: What to do about it: an imperative without its full stop.
+        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
+        subject: Of the sentence that says how fast the training then runs.
+        group: The variant that leaves out the whole group it lies in; "" for none.
+        ceiling: Whether it shows what is lost, and no change brings just that.
+        at_least: Whether doing all of ``fix`` brings that at least.
     """
 
     cause: str
@@ -194,28 +131,12 @@ class Cause:
     fix: str
     grade: Grade = "measured here"
     edits: tuple[Edit, ...] = ()
-    caution: str = ""
-
-    @property
-    def do(self) -> str:
-        """What to do about it: an imperative without its full stop."""
-        key = f"{self.cause}: {self.change}".removesuffix(": ")
-        if self.caution and self.cause == "callback":
-            return f"Let `{self.change.removeprefix('without ')}` do less"
-        for pattern, words in _TO_CHANGE.items():
-            if match := re.fullmatch(pattern, key):
-                return match.expand(words)
-        return _TO_DO.get(self.cause, f"Do something about {key}")
-
-    @property
-    def mind(self) -> str:
-        """What doing so may cost besides, in a sentence; "" for nothing."""
-        return self.caution or _MIND.get(self.change) or _MIND.get(self.cause, "")
-
-    @property
-    def is_ceiling(self) -> bool:
-        """Whether it shows what is lost, and no change brings just that."""
-        return self.change in (_WITHOUT_INPUT, _WITHOUT_OBSERVERS)
+    do: str
+    mind: str = ""
+    subject: str = "The training then"
+    group: str = ""
+    ceiling: bool = False
+    at_least: bool = False
 
     @property
     def to_type(self) -> str:
@@ -275,6 +196,8 @@ class Diagnosis(Replayable):
         unmeasured: Changes that apply and may help, and that this run did not measure.
         aside: Changes that bring something, but change what is learnt: to be judged
             once the defects are fixed.
+        left_out: Variants that leave the work of a line out, each with that line in
+            words: ceilings, and never causes.
         anatomy: The plan of its pipeline; see ``perfkit.questions.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.training.diagnose.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
@@ -302,6 +225,7 @@ class Diagnosis(Replayable):
     untested: dict[str, str] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
@@ -346,9 +270,8 @@ class Diagnosis(Replayable):
 
     def explained(self, limit: str) -> float:
         """The most that a change of what it leaves out is shown to bring; 0 if none."""
-        within = (c for c in self.causes if c.cause in _WITHIN[limit])
-        gains = [c.speedup.estimate for c in within if not c.is_ceiling]
-        return max(gains, default=0.0)
+        within = (c for c in self.causes if c.group == limit and not c.ceiling)
+        return max((c.speedup.estimate for c in within), default=0.0)
 
     @property
     def left_open(self) -> tuple[str, ...]:
@@ -358,7 +281,7 @@ class Diagnosis(Replayable):
             c.variant
             for c in self.comparisons
             if c.variant not in reported
-            and not leaves_line_out(c.variant)
+            and c.variant not in self.left_out
             and (c.verdict == "too noisy to say" or not c.stands_out)
             and c.high > MUCH
             and (c.is_judged or c.ratio > _HOPELESS)
@@ -370,8 +293,8 @@ class Diagnosis(Replayable):
         watching = ("callbacks", "metrics", "validation", "progress")
         observers = [name for name in watching if self.facts.get(name)] or watching
         for name, parts in (
-            (_WITHOUT_INPUT, ["input"]),
-            (_WITHOUT_OBSERVERS, observers),
+            (WITHOUT_INPUT, ["input"]),
+            (WITHOUT_OBSERVERS, observers),
         ):
             compared = self.compared(name)
             if compared is None or compared.high >= MUCH:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from perfkit.engine.trial import LOSSES, Trial
 from perfkit.errors import BadFileError
+from perfkit.findings import early_diagnosis
 from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
@@ -35,7 +36,7 @@ _LARGEST_NUMBER = 1e30
 _DEEPEST = 100
 # Each has a row or a line in every chart and report; none has a tenth of it.
 _MOST = 500
-_COUNTED = ("causes", "split", "untested", "unmeasured", "aside")
+_COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "left_out")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
@@ -92,6 +93,8 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
         noun = kind
         _refuse_large(data, name, noun)
     record_type = kinds[noun]
+    if record_type is Diagnosis:
+        early_diagnosis.complete(document)
     _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.

@@ -13,13 +13,7 @@ from perfkit.engine.measurement import CONTROL, OWN
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.engine.trial import ONE_PROCESS
 from perfkit.findings import account_report, load, shown
-from perfkit.findings.diagnosis import (
-    ARGUMENTS,
-    TOGETHER,
-    Diagnosis,
-    Part,
-    leaves_line_out,
-)
+from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Part
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Fold, Report, Table, Verdict
@@ -444,7 +438,7 @@ def _to_change(diagnosis: Diagnosis) -> Table:
         (
             cause.do,
             cause.edits[0].where if cause.edits else "",
-            f"at most {gain}" if cause.is_ceiling else gain,
+            f"at most {gain}" if cause.ceiling else gain,
             diagnosis.how_sure(cause),
         )
         for cause in diagnosis.best[:3]
@@ -519,17 +513,16 @@ def _limits(diagnosis: Diagnosis) -> Table:
         explanation = "one batch, again and again: no faster pipeline brings more"
         rows.append(("without any input", diagnosis.ceiling.interval, explanation))
     rows += [
-        (comparison.variant, comparison.interval, _of_line(comparison))
+        (comparison.variant, comparison.interval, _of_line(comparison, where))
         for comparison in diagnosis.comparisons
-        if leaves_line_out(comparison.variant)
+        if (where := diagnosis.left_out.get(comparison.variant))
     ]
     headings = ("change", "as fast", "what ran")
     return Table("What can be had at most", headings, tuple(rows))
 
 
-def _of_line(comparison: Comparison) -> str:
+def _of_line(comparison: Comparison, where: str) -> str:
     """What a fix of a line brings at most, in a sentence."""
-    where = comparison.variant.removeprefix("without ")
     if not (comparison.is_judged and comparison.ends):
         return f"What a fix of {where} brings at most is not known yet."
     if comparison.verdict != "faster":
@@ -577,7 +570,7 @@ def _unclaimed(diagnosis: Diagnosis) -> Table:
         (standing.variant, *_what_came_of(standing, diagnosis.aside))
         for standing in standings(diagnosis.finding)
         if standing.variant not in claimed
-        and not (standing.comparison and leaves_line_out(standing.variant))
+        and not (standing.comparison and standing.variant in diagnosis.left_out)
         and not (standing.comparison and standing.comparison.ratio in ratios)
     )
     headings = ("change", "as fast", "what that shows")

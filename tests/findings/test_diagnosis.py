@@ -33,6 +33,19 @@ def test_what_no_run_can_have_found_is_refused(tmp_path, changes, why):
         store.load(tmp_path / "one.json")
 
 
+def test_what_a_file_from_before_does_not_say_of_its_causes_is_filled_in(tmp_path):
+    document = json.loads(store.to_json(diagnosis(causes=(SLOW_MAP, LOGGER))))
+    for entry in document["causes"]:
+        for name in ("do", "mind", "subject", "group", "ceiling", "at_least"):
+            del entry[name]
+    document["causes"][1] |= {"caution": "It steers.", "change": "without observers"}
+    (tmp_path / "early.json").write_text(json.dumps(document))
+    slow_map, watching = store.load(tmp_path / "early.json").causes
+    assert slow_map == SLOW_MAP
+    assert (watching.mind, watching.ceiling) == ("It steers.", True)
+    assert watching.do == "Let less watch the training"
+
+
 def test_diagnoses_lie_among_findings_and_are_none(tmp_path):
     path = store.save(diagnosis(), tmp_path)
     with pytest.raises(BadFileError, match="not a finding but a diagnosis"):

@@ -23,7 +23,6 @@ from perfkit.findings.page.export import export
 from perfkit.findings.store import to_json
 from perfkit.machine import starting
 from perfkit.questions.shared import cache as images
-from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.maker import assigned, digest, maker
 from perfkit.training.profile import profile as profiling
 from tests.findings import made
@@ -31,6 +30,7 @@ from tests.findings.page import books
 from tests.hostile.kinds import KINDS
 from tests.machine import trees
 from tests.training.diagnose.diagnosed import cause, diagnosis
+from tests.training.diagnose.typed import locate
 
 _ROOT = Path(__file__).resolve().parents[2]
 

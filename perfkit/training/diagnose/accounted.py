@@ -35,7 +35,7 @@ def with_account(diagnosis: Diagnosis, verdict: Verdict) -> Verdict:
     if not account.repeated_s:
         return verdict
     # Leaving all of a group out is no change that anybody can keep.
-    changes = (c for c in diagnosis.best if c.change and not c.is_ceiling)
+    changes = (c for c in diagnosis.best if c.change and not c.ceiling)
     tips, measured = open_tips(diagnosis, account), next(changes, None)
     if tips and _leads(tips[0], measured, account):
         return _tip_first(diagnosis, account, tips, verdict if measured else None)
@@ -46,8 +46,7 @@ def with_account(diagnosis: Diagnosis, verdict: Verdict) -> Verdict:
             much=f"{verdict.headline} {verdict.much}".strip(),
         )
     if tips:
-        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in tips[:_MAX_TIPS])
-        parts = filter(None, [verdict.next, f"Profiled, not tested: {also}."])
+        parts = filter(None, [verdict.next, _profiled(tips)])
         return replace(verdict, next="\n".join(parts))
     return verdict
 
@@ -118,5 +117,9 @@ def _next(tip: Tip, tips: list[Tip], verdict: Verdict | None) -> Iterator[str]:
     if verdict is not None:
         yield f"A/B tested: {verdict.headline} {verdict.much}"
     if tips:
-        also = "; ".join(f"{t.do} ({units.percent(t.share)})" for t in tips[:_MAX_TIPS])
-        yield f"Profiled, not tested: {also}."
+        yield _profiled(tips)
+
+
+def _profiled(tips: list[Tip]) -> str:
+    named = (f"{tip.do} ({units.percent(tip.share)})" for tip in tips[:_MAX_TIPS])
+    return f"Profiled, not tested: {'; '.join(named)}."

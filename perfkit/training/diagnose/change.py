@@ -1,21 +1,27 @@
-"""One thing that is changed in a training, and what a gain from it would mean."""
+"""A cause that perfkit knows, and the changes of a training that prove it."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.statistics import Comparison
+from perfkit.findings.text import as_sentence
 from perfkit.training.diagnose.training import Training
+
+if TYPE_CHECKING:
+    from perfkit.training.diagnose.code import Code, Splice
+    from perfkit.training.diagnose.facts import Facts
 
 Kind = Literal["defect", "opportunity"]
 # A defect or an opportunity by how much it brings: what a gain below 2x says of a model
 # whose steps are mostly work is not what a larger one says.
 Judged = Kind | Literal["by gain"]
+# What a change does to the text of the user's code; ``Unsure`` where that is not clear.
+Rewrite = Callable[["Code"], "Iterable[Splice]"]
+# The line of the user's code that a cause is about; 0 where it is not certain.
+Locate = Callable[["Code"], int]
 
-
-# The cause of what leaves the work of a line out: never a cause of a diagnosis.
-LINE = "line"
 OVERHEAD = "step-overhead"
 
 
@@ -50,13 +56,24 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
 class Change:
     """One thing changed against the training as given.
 
+    What is left out here is filled in from the record of its cause.
+
     Attributes:
         name: Of its variant, in charts and in files, such as ``"without CSVLogger"``.
-        cause: What a gain proves, such as ``"callback"``.
-        kind: ``"defect"`` where the training does something needless,
-            ``"opportunity"`` where the machine could do more.
         changes: The one thing that it changes, in a sentence.
         fix: The line to change, with what stands there now if that is known.
+        cause: The id of what a gain proves, such as ``"callback"``.
+        kind: ``"defect"`` where the training does something needless,
+            ``"opportunity"`` where the machine could do more.
+        means: What a gain means, as a sentence with a space behind it.
+        do: What to do about it: an imperative without its full stop.
+        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
+        subject: Of the sentence that says how fast the training then runs.
+        edit: Makes the change in the user's code; None where no one edit does.
+        line: The line to show where no edit is certain; None for none.
+        group: The group that it lies in, ``WITHOUT_INPUT`` or ``WITHOUT_OBSERVERS``.
+        masks: Whether it can slow a training many times and hide all other causes.
+        everywhere: Whether that slows all parts of a training, input included.
         apply: Changes a training that has been made, in the trial's process; nothing
             where all is done before.
         before: Sets what has to be set before the training is made.
@@ -68,20 +85,33 @@ class Change:
             them may differ from the training as given.
         ceiling: Whether it shows what cannot be had, only what is lost: the training
             without its input, or without all of its callbacks.
+        leaves_out: The line whose work it leaves out, such as ``"line 57"``; "" for
+            none. What does so is never a cause.
+        at_least: Whether what is to be done brings at least what it shows.
         defect_from: Of one that is judged by gain: the gain from which it is a defect.
         inferred_if: A note of a trial that says that a part of the gain was scaled up
             from what was run; "" where all is measured.
         combines: Whether it may be applied together with others; not where it changes
             what is learnt.
+        needed: Whether the training may need what it leaves out, so that it is applied
+            with no others.
         spares: A cause that it spares too, though it is no cure for it; "" for none.
-        caution: What it may break in this very training, in a sentence; "" for nothing.
     """
 
     name: str
-    cause: str
-    kind: Judged
     changes: str
     fix: str
+    cause: str = ""
+    kind: Judged | None = None
+    means: str = ""
+    do: str = ""
+    mind: str = ""
+    subject: str = "The training then"
+    edit: Rewrite | None = None
+    line: Locate | None = None
+    group: str = ""
+    masks: bool = False
+    everywhere: bool = False
     apply: Callable[[Training], object] = nothing
     before: Callable[[], object] = nothing
     after: str = ""
@@ -89,11 +119,13 @@ class Change:
     steps: int = 1
     own_pauses: bool = False
     ceiling: bool = False
+    leaves_out: str = ""
+    at_least: bool = False
     defect_from: float = 2.0
     inferred_if: str = ""
     combines: bool = True
+    needed: bool = False
     spares: str = ""
-    caution: str = ""
 
     @property
     def in_place(self) -> bool:
@@ -102,15 +134,15 @@ class Change:
 
     def kind_at(self, ratio: float) -> Kind:
         """What it is where it brings so much."""
-        if self.kind != "by gain":
-            return self.kind
-        return "defect" if ratio >= self.defect_from else "opportunity"
+        if self.kind == "by gain":
+            return "defect" if ratio >= self.defect_from else "opportunity"
+        return self.kind or "defect"
 
     def waits_for(self, cause: str) -> bool:
         """Whether it waits for changes of a cause, which may be why it brings anything.
 
-        A larger batch is itself a cure for a dear way to each step, unless it is large
-        already.
+        A larger batch is itself a cure for an expensive way to each step, unless it is
+        large already.
         """
         return cause != OVERHEAD or self.combines or self.spares == cause
 
@@ -125,10 +157,91 @@ class Change:
 
 @dataclass(frozen=True)
 class Untested:
-    """A cause that was not looked for, and why."""
+    """Why a cause was not looked for; ``cause`` is filled in from its record."""
 
-    cause: str
     reason: str
+    cause: str = ""
+
+
+Candidates = Iterator[Change | Untested]
+
+
+def no_changes(_: "Facts") -> Candidates:
+    """Offer nothing: other programs, for one, cannot be left out."""
+    return iter(())
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownCause:
+    """All that perfkit knows of one thing that slows trainings.
+
+    Attributes:
+        id: Its name, such as ``"serial-map"``.
+        kind: As that of its changes.
+        do: What to do about it: an imperative without its full stop.
+        means: What it means, after "this training ...:".
+        mind: What doing so may cost besides, in a sentence; "" for nothing.
+        group: The change that leaves out the whole group it lies in; "" for none.
+        offer: Offers the changes that prove it, from what is known of a training.
+        edit: Makes its changes in the user's code, where one edit of one place does.
+        line: The line to show where no edit is certain.
+        needs_fit: Whether a loop of the user's own decides that itself.
+        of_stages: Whether it lies in stages of ``tf.data``, which TensorFlow has to
+            describe.
+        masks: Whether it can slow a training many times and hide all other causes.
+        everywhere: Whether it slows all parts of a training, and so may be why leaving
+            a group out brings something.
+        at_ends: Whether it lies at the ends of epochs, not in the input itself.
+    """
+
+    id: str
+    kind: Judged
+    do: str
+    means: str
+    mind: str = ""
+    group: str = ""
+    offer: Callable[["Facts"], Candidates] = no_changes
+    edit: Rewrite | None = None
+    line: Locate | None = None
+    needs_fit: bool = False
+    of_stages: bool = False
+    masks: bool = False
+    everywhere: bool = False
+    at_ends: bool = False
+
+    def complete(self, change: Change) -> Change:
+        """Fill in what a change leaves to its cause."""
+        return replace(
+            change,
+            cause=self.id,
+            kind=change.kind or self.kind,
+            means=f"{as_sentence(self.means)} ",
+            do=change.do or self.do,
+            mind=change.mind or self.mind,
+            edit=change.edit or self.edit,
+            line=change.line or self.line,
+            group=self.group,
+            masks=self.masks,
+            everywhere=self.everywhere,
+        )
+
+    def candidates(self, facts: "Facts") -> Candidates:
+        """Offer the changes that apply to a training, or say why there are none."""
+        missing = facts.pipeline.get("missing")
+        if self.of_stages and missing:
+            yield Untested(missing, self.id)
+        alone, offered = facts.loop and self.needs_fit, False
+        for candidate in self.offer(facts):
+            if isinstance(candidate, Change):
+                # A change that is made before the loop runs needs no ``fit``.
+                if not (alone and candidate.in_place):
+                    offered = True
+                    yield self.complete(candidate)
+            elif not alone:
+                yield replace(candidate, cause=candidate.cause or self.id)
+        if alone and not offered:
+            reason = "it needs fit: a loop of your own decides that itself"
+            yield Untested(reason, self.id)
 
 
 def without_input(changes: Iterable[Change]) -> Change | None:

@@ -53,9 +53,15 @@ _DEEPEST = 8
 class Unsure(Exception):
     """The place is not found, or another one may be meant as well.
 
-    With a sentence the place is certain, and the change as it was measured would break
-    what that sentence names.
+    Args:
+        mind: What the change as it was measured would break, in a sentence; "" where it
+            is the place that is not certain.
+        do: What to do instead: an imperative without its full stop.
     """
+
+    def __init__(self, mind: str = "", do: str = "") -> None:
+        super().__init__(mind)
+        self.mind, self.do = mind, do
 
 
 def require(value: T | None) -> T:

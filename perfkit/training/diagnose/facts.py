@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -29,97 +29,6 @@ from perfkit.training.diagnose.training import (
     validation_steps,
 )
 
-# What holds work that the graph around it does not show.
-_HIDDEN = (
-    *("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall"),
-    # Of layers such as GRU and LSTM on a GPU.
-    "CudnnRNN",
-)
-
-
-def flop_of(model: Any, batch: Any) -> float | None:
-    """Multiplications and additions of one training step; None where nobody knows."""
-    import tensorflow as tf
-
-    if not isinstance(batch, tuple | list) or len(batch) < 2:
-        return None
-
-    def gradients(features: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            predicted = model(features, training=True)
-            loss = model.compute_loss(features, labels, predicted)
-        return tape.gradient(loss, model.trainable_variables)
-
-    def count_flop() -> float | None:
-        step = tf.function(gradients, autograph=False)
-        return of_graph(step.get_concrete_function(*batch[:2]).graph)
-
-    # A model with a step of its own may be made for another.
-    return try_read(count_flop, otherwise=None)
-
-
-def of_graph(graph: Any) -> float | None:
-    """Count the products in a graph; None where it does not show them all."""
-    operations = _needed(graph)
-    if any(operation.type.startswith(_HIDDEN) for operation in operations):
-        return None
-    counts = [_COUNTED[op.type](op) for op in operations if op.type in _COUNTED]
-    return float(sum(counts)) if all(math.isfinite(n) for n in counts) else None
-
-
-def _needed(graph: Any) -> set[Any]:
-    """What its outputs hang on: gradients that nobody asks for are never computed."""
-    needed: set[Any] = set()
-    open_ = [tensor.op for tensor in graph.outputs]
-    while open_:
-        operation = open_.pop()
-        if operation not in needed:
-            needed.add(operation)
-            open_ += [tensor.op for tensor in operation.inputs]
-    return needed
-
-
-def _elements(tensor: Any) -> float:
-    count = tensor.shape.num_elements()
-    return math.nan if count is None else float(count)
-
-
-def _product(flag: str) -> Callable[[Any], float]:
-    def count(operation: Any) -> float:
-        inner = operation.inputs[0].shape[-2 if operation.get_attr(flag) else -1]
-        return 2 * _elements(operation.outputs[0]) * (inner or math.nan)
-
-    return count
-
-
-def _convolution(kernel: Any, output: Any) -> float:
-    """Count the products of a convolution, or of one of its gradients."""
-    return 2 * _elements(output) * _elements(kernel) / (kernel.shape[-1] or math.nan)
-
-
-def _einsum(operation: Any) -> float:
-    equation = operation.get_attr("equation").decode()
-    names = equation.partition("->")[0].split(",")
-    if "..." in equation or len(names) != 2:
-        return math.nan
-    sizes = {
-        name: size
-        for letters, tensor in zip(names, operation.inputs, strict=True)
-        for name, size in zip(letters, tensor.shape, strict=True)
-    }
-    return 2 * math.prod(math.nan if s is None else s for s in sizes.values())
-
-
-_COUNTED: dict[str, Callable[[Any], float]] = {
-    "MatMul": _product("transpose_a"),
-    "BatchMatMul": _product("adj_x"),
-    "BatchMatMulV2": _product("adj_x"),
-    "Conv2D": lambda op: _convolution(op.inputs[1], op.outputs[0]),
-    "Conv2DBackpropFilter": lambda op: _convolution(op.outputs[0], op.inputs[2]),
-    "Conv2DBackpropInput": lambda op: _convolution(op.inputs[1], op.inputs[2]),
-    "Einsum": _einsum,
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -142,7 +51,6 @@ class Facts:
             a time.
         xla: Whether its step is compiled by XLA.
         can_xla: Whether Keras would have XLA compile it, if asked to.
-        tf32: Whether a GPU may round the factors of its products in float32.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt.
@@ -157,15 +65,9 @@ class Facts:
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
         loop: Whether it is a loop of the user's own, marked by ``perfkit.steps``.
         retraced: Functions that are traced again and again; see ``diagnosis.tracing``.
-        flop: Multiplications and additions of a step; None where nobody knows.
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         between_s: Of such a loop: seconds of its own code between two epochs.
-        waits_s: Of such a loop: seconds that a step waits for its batch, the median;
-            None where that was not seen.
-        graphs_s: Of such a loop: seconds of a step within each function under
-            ``tf.function``, by name, "" for those of Keras; {} where nothing runs as a
-            graph or a GPU works on after such a call.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         uncontained: Why it is not kept from the user's files; "" where it is.
         padded: What is known of texts that were padded beforehand; see ``padded``.
@@ -176,7 +78,7 @@ class Facts:
             Keras, ``"operations"`` alone, or "" for nothing.
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
-        lines: Whose work may be left out; see ``diagnosis.changes.lines``.
+        lines: Whose work may be left out; see ``diagnose.causes.lines``.
     """
 
     model: str = ""
@@ -194,7 +96,6 @@ class Facts:
     counted: bool = True
     xla: bool = False
     can_xla: bool = True
-    tf32: bool = True
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
@@ -210,11 +111,8 @@ class Facts:
     loop: bool = False
     epochs: int = 1
     between_s: float = 0.0
-    waits_s: float | None = None
-    graphs_s: dict[str, float] = field(default_factory=dict)
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
-    flop: float | None = None
     late: tuple[str, ...] = ()
     uncontained: str = ""
     padded: dict[str, Any] = field(default_factory=dict)
@@ -272,7 +170,6 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
         can_xla=try_read(_can_xla, model, otherwise=True),
-        tf32=tf.config.experimental.tensor_float_32_execution_enabled(),
         metrics=try_read(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
@@ -285,7 +182,6 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         validated=epochs_between(arguments),
         asked=training.epochs,
         policy=max(set(policies), key=policies.count, default="float32"),
-        flop=flop_of(model, batch),
         padded=try_read(padded, model, batch, otherwise={}),
         **_of_data(training, batch),
         **run_facts,
@@ -424,7 +320,6 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
     eager = tf.config.functions_run_eagerly()
-    at_once = not (eager or tf.config.list_physical_devices("GPU"))
     return Facts(
         model="a loop of your own",
         steps=looping.length or try_read(steps_of, training, otherwise=None),
@@ -435,8 +330,6 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
         drawn=calls.draws_per_step() if calls else {},
         epochs=min(looping.begun, looping.max_epochs) if repeated else 1,
         between_s=looping.between_s,
-        waits_s=float(np.median(calls.waits_s)) if calls and calls.waits_s else None,
-        graphs_s=calls.graphs_s() if calls and at_once else {},
         **_of_data(training, batch),
         **run_facts,
     )

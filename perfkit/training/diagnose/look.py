@@ -26,9 +26,10 @@ from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
 from perfkit.engine.trial import WHOLE, Outcome
 from perfkit.engine.worker import stamp
 from perfkit.questions.shared.loops import Told, Turnstile
-from perfkit.training.diagnose import changes, failure, settings
+from perfkit.training.diagnose import failure, settings
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import remember, with_obstacles
 from perfkit.training.diagnose.change import Change
-from perfkit.training.diagnose.changes.lines import remember, with_obstacles
 from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
 from perfkit.training.diagnose.facts import (
     Facts,
@@ -97,7 +98,7 @@ def look(
         began: When that began, on ``time.perf_counter``.
         screens: Whether changes of the training then take turns here.
         suspects: Causes that an account points to, to be tried first.
-        lines: Whose work may be left out, as ``changes.lines.hot`` has them.
+        lines: Whose work may be left out, as ``causes.lines.hot`` has them.
 
     Yields:
         The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
@@ -315,16 +316,16 @@ class Turns:
         """End the first look, which saw these facts; turns have so many seconds."""
         self._facts = facts
         self._ends = time.perf_counter() + seconds
-        applicable, _ = changes.applicable(facts)
+        changes, _ = applicable(facts)
         # Compiling may take all the time that a setting needs which is wrong for sure.
         needless = ("opportunity",) if facts.settings else ()
         self._changes = {
             change.name: change
-            for change in applicable
+            for change in changes
             if change.in_place and change.kind not in needless
         }
         self._hurried = any(
-            change.kind == "defect" and not change.in_place for change in applicable
+            change.kind == "defect" and not change.in_place for change in changes
         )
 
     def screen(self, training: Training, epochs: Epochs, turnstile: Turnstile) -> None:

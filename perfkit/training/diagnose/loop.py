@@ -9,9 +9,7 @@ model without a ``tf.function`` around them, and iterators, which many make for 
 
 import functools
 import itertools
-import statistics
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -113,15 +111,10 @@ class LoopCalls:
 
     Attributes:
         steps: That the loop has made by then.
-        waits_s: Seconds that each batch was waited for, the first of an epoch apart.
     """
 
     def __init__(self) -> None:
         self.steps = 0
-        self.waits_s: list[float] = []
-        self._calls_s: dict[str, list[float]] = {}
-        self._in_graph = False
-        self._thread = 0
         self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
@@ -141,23 +134,11 @@ class LoopCalls:
             _before(
                 iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
             )
-            self._thread = threading.get_ident()
-            self._time(type(tf.function(lambda: None)))
         self._loop |= {f.f_code for f in outwards(sys._getframe(1)) if is_own(f)}
 
     def step(self) -> None:
         """Count one more step."""
         self.steps += not self._over
-
-    def waited(self, flow: Iterator[Any]) -> Iterator[Any]:
-        """Pass the batches of an epoch on, and keep how long each was waited for."""
-        yield from itertools.islice(flow, 1)
-        began = time.perf_counter()
-        for batch in flow:
-            if not self._over:
-                self.waits_s.append(time.perf_counter() - began)
-            yield batch
-            began = time.perf_counter()
 
     def end(self) -> None:
         """Hear no more: epochs that are hurried are not what the loop does."""
@@ -178,39 +159,6 @@ class LoopCalls:
         """How many iterators a step makes and how many batches it draws from any."""
         steps = max(1, self.steps)
         return {name: count / steps for name, count in self._draws.items()}
-
-    def graphs_s(self) -> dict[str, float]:
-        """Seconds of a step within each function under ``tf.function``, by name.
-
-        The median of its calls times how often a step calls it: one that is traced
-        takes longer. Most first; what Keras calls itself has no name.
-        """
-        steps = max(1, self.steps)
-        seconds = {
-            name: statistics.median(calls) * len(calls) / steps
-            for name, calls in self._calls_s.items()
-        }
-        return dict(sorted(seconds.items(), key=lambda item: -item[1]))
-
-    def _time(self, function: Any) -> None:
-        """Time the loop's calls of functions of a class, and what those call."""
-        call = function.__call__
-
-        @functools.wraps(call)
-        def timed_call(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            # What another thread calls is no time of a step.
-            is_loop = threading.get_ident() == self._thread
-            if self._over or self._in_graph or not is_loop:
-                return call(self_, *args, **kwargs)
-            self._in_graph, began = True, time.perf_counter()
-            try:
-                return call(self_, *args, **kwargs)
-            finally:
-                self._in_graph = False
-                spent_s = time.perf_counter() - began
-                self._calls_s.setdefault(_graph_name(self_), []).append(spent_s)
-
-        function.__call__ = timed_call
 
     def _hear_eager(self, frame: FrameType, kind: str = OPERATIONS) -> None:
         import tensorflow as tf
@@ -262,14 +210,6 @@ def _name(function: FrameType | None) -> str:
     if function is None or "<" in function.f_code.co_qualname:
         return ""
     return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
-
-
-def _graph_name(function: Any) -> str:
-    """A function under ``tf.function`` as its author calls it; "" for one of Keras."""
-    python = function.python_function
-    # An object that can be called has a class alone.
-    name: str = getattr(python, "__name__", type(python).__name__)
-    return "" if package_of(python) in _FOREIGN_PACKAGES else name
 
 
 def package_of(function: Any) -> str:
@@ -383,8 +323,6 @@ class Looping:
     ) -> Iterator[Any]:
         last, step = self.begun >= limit, 0
         flow = self._flow(training, counter, limit)
-        if self.calls:
-            flow = self.calls.waited(flow)
         try:
             for step, batch in enumerate(flow, 1):
                 self.first = batch if self.first is None else self.first

@@ -20,7 +20,7 @@ from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.diagnosis import MUCH, TOGETHER
 from perfkit.findings.text import as_budget
-from perfkit.training.diagnose.change import LINE, Change
+from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 
 _Work = Callable[[], Iterator[Yielded]]
@@ -171,8 +171,6 @@ _PLAINLY = 1.5
 # A gain that is worth a reason, and the share of another gain that one explains where
 # that changes what is learnt.
 PLAIN, SHARES = 1.15, 0.2
-# They slow a training many times, and hide all else.
-_PLAIN = ("eager", "retracing", "debugging")
 
 
 def _no_work() -> Iterator[Yielded]:
@@ -227,9 +225,9 @@ class Screening:
             plainly = change.ceiling and ratio > _PLAINLY
             again = turns < _FEWEST_TURNS and ratio > CLAIMED and not plainly
             place = 0 if again else 4
-        elif change.cause in _PLAIN or (change.ceiling and change.cause != LINE):
+        elif change.masks or (change.ceiling and not change.leaves_out):
             place = 1
-        elif change.kind == "opportunity" and change.cause != LINE:
+        elif change.kind == "opportunity" and not change.leaves_out:
             place = 5
         else:
             place = 2 if change.after else 3
@@ -355,7 +353,7 @@ class Rounds:
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a change that did bring something is the likeliest,
         # and what shows first whether a whole group of changes is worth a try.
-        plain = change.cause in _PLAIN and not rounds
+        plain = change.masks and not rounds
         group = not (change.ceiling or plain) or bool(rounds)
         return (_ORDER.get(rounds, 2), not change.after, group, not plain, ratio)
 
@@ -414,7 +412,7 @@ class Rounds:
     def _is_open(self, measured: Measurement) -> bool:
         """Whether nothing is sure to help, and something may help much."""
         pairs = [
-            (s, _compare(measured, s.name)) for s in self._changes if s.cause != LINE
+            (s, _compare(measured, s.name)) for s in self._changes if not s.leaves_out
         ]
         comparisons = [(s, compared) for s, compared in pairs if compared]
         is_sure = any(
@@ -491,8 +489,8 @@ def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, 
     best: dict[str, tuple[float, Change]] = {}
     for change in changes:
         compared = _compare(measured, change.name)
-        is_needed = change.cause == "callback" and change.caution
-        if compared is None or change.ceiling or is_needed or not change.combines:
+        is_apart = change.ceiling or change.needed or not change.combines
+        if compared is None or is_apart:
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
         key = change.name if change.cause == "callback" else change.cause
@@ -519,7 +517,7 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
     return tuple(
         c.name
         for c in changes
-        if c.cause != LINE
+        if not c.leaves_out
         and not _rounds(measured, c.name)
         and not is_bounded(c.after)
         and not (c.kind == "opportunity" and _fails(measured, c.name, c.after))

@@ -26,21 +26,15 @@ from perfkit.machine.collect import machine
 from perfkit.machine.environment import check_trains
 from perfkit.questions.replay import recordings_of
 from perfkit.questions.session import Keeper, Measurer, check_budget
-from perfkit.training.account import causes
+from perfkit.training.account.causes import swapped
 from perfkit.training.account.collect import USUAL_S
 from perfkit.training.account.session import AccountSession
-from perfkit.training.diagnose import (
-    changes,
-    gains,
-    look,
-    rounds,
-    settings,
-    split,
-    verdict,
-)
+from perfkit.training.diagnose import gains, look, rounds, settings, split, verdict
 from perfkit.training.diagnose.accounted import NO_CHANGES
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import hot
+from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
 from perfkit.training.diagnose.change import Change
-from perfkit.training.diagnose.changes import lines as left_out
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
@@ -99,7 +93,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._programs: gains.OtherPrograms | None = None
+        self._programs: OtherPrograms | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -201,10 +195,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 self._requested_s,
                 began=self._began,
                 screens=not self._only,
-                suspects=causes.swapped(self._account)
-                if self._account
-                else frozenset(),
-                lines=left_out.hot(self._account) if self._account else (),
+                suspects=swapped(self._account) if self._account else frozenset(),
+                lines=hot(self._account) if self._account else (),
             ),
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
@@ -246,7 +238,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
         self._facts = look.facts_in(notes, outcome, message, remedy)
         self._anatomy = notes.get(look.ANATOMY, {})
-        self._changes, self._untested = changes.applicable(self._facts)
+        self._changes, self._untested = applicable(self._facts)
         if self._only:
             by_name = {change.name: change for change in self._changes}
             if missing := [name for name in self._only if name not in by_name]:
@@ -257,13 +249,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     def _compare(self) -> Iterator[Event]:
         min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
-        peaks = split.TAKES_S if split.can_be_told(self._facts) else 0.0
-        remaining_s = max(1.0, min_s, self._remaining_s - peaks) - _CLOSING_S
+        remaining_s = max(1.0, min_s, self._remaining_s) - _CLOSING_S
         if self._opening:
             # The process that looked has run since before.
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = remaining_s + max(0.0, self._longest - self._budget)
-        self._programs = gains.OtherPrograms()
+        self._programs = OtherPrograms()
         kind = RoundsTogether if self._only else Rounds
         self._rounds = kind(
             self._changes,
@@ -282,8 +273,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             in_turns=not self._machine.gpus,
             overrun=1.0,
             choose=self._rounds,
-            usual=remaining_s + peaks,
-            tries=lambda _: split.tries(self._facts, gpus=len(self._machine.gpus)),
+            usual=remaining_s,
             opening=self._opening,
             spread=spread.of_this_machine(),
             # Where not even a round fits, one change is held against what is known.
@@ -322,7 +312,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         step = gains.step_of(measured, self._facts)
         busiest = self._programs.busiest() if self._programs else ""
         cores = self._machine.cores_granted
-        inferences = gains.inferred(
+        inferences = inferred(
             self._changes, step, measured, self._facts, busiest, cores
         )
         together = self._together(measured)
@@ -335,7 +325,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if "eager" in self._untested:
             # What only its author can change may help most.
             open_still = ("tf.function", *open_still)
-        reached = split.share(step, measured, self._facts)
         diagnosis = Diagnosis(
             training=self._name,
             recorded=self._recorded,
@@ -343,7 +332,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             machine=self._machine,
             step=step,
             verdict=Verdict(headline=""),
-            healthy=gains.healthy(causes, measured),
+            healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
             split=split.split(step, self._changes, measured, self._facts, gpus=gpus),
             together=together,
@@ -351,10 +340,10 @@ class DiagnosisSession(Measurer[Diagnosis]):
             untested=self._untested,
             unmeasured=() if self._only else open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
+            left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {split.SHARE: reached, rounds.PLAN: self._plan}
-            | {ASKED: self._script_options()}
+            | {rounds.PLAN: self._plan, ASKED: self._script_options()}
             | ({rounds.ONLY: [*self._only]} if self._only else {}),
             outcome=verdict.outcome(measured),
             account=self._account,
@@ -371,7 +360,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             stopped=stopped,
             unfinished=unfinished,
         )
-        diagnosis = locate(diagnosis, self._maker)
+        diagnosis = locate(diagnosis, self._maker, self._changes)
         return replace(diagnosis, verdict=verdict.verdict_of(diagnosis))
 
     def _together(self, measured: Measurement) -> Together | None:

@@ -5,74 +5,19 @@ as sure as that. What is not shown is not known: it is a range, or nothing at al
 never 0. What the others leave is compute, so that parts add up to the step.
 """
 
-import functools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Comparison
-from perfkit.engine.steady import Steady, steady
+from perfkit.engine.steady import Steady
 from perfkit.findings.diagnosis import Grade, Part, Seconds
-from perfkit.questions.shared import benchmark
-from perfkit.questions.shared import benchmark_gpu as gpu
 from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.change import Change, without_input
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
-
-# The fact of a record that holds it.
-SHARE = "share_of_peak"
-_MAX_SHARE = 10.0
-NAME = "a large matrix product"
-# Making it ready and timing it takes so long.
-TAKES_S = 2.5
-_TIMED_S = 1.0
-_KIND = "float32"
-
-
-def can_be_told(facts: Facts) -> bool:
-    """Whether the arithmetic of a step is known, and of the kind that is timed."""
-    return facts.flop is not None and facts.policy == _KIND
-
-
-def tries(facts: Facts, *, gpus: int) -> Tries:
-    """Time the product once, after the rounds."""
-    if can_be_told(facts):
-        work = functools.partial(benchmark.product, _KIND)
-        if gpus:
-            # As TensorFlow computes float32 there, unless it was told otherwise.
-            work = functools.partial(gpu.product, "TF32" if facts.tf32 else _KIND)
-        yield Try(name=NAME, work=work, seconds=_TIMED_S)
-
-
-def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
-    """What share of that rate a step as given reaches; None where nobody knows."""
-    timings = [steady(trial) for trial in measured.trials_of(NAME)]
-    peak = max((timing.rate for timing in timings if timing), default=None)
-    is_known = step and units.is_known(step.low, step.high) and can_be_told(facts)
-    if not (is_known and step and facts.flop and peak):
-        return None
-    return facts.flop / step.median_s / peak
-
-
-def read_share(facts: Mapping[str, Any]) -> float | None:
-    """The share as a record keeps it; None where it holds none that can be."""
-    reached = facts.get(SHARE)
-    sound = isinstance(reached, float) and 0 < reached < _MAX_SHARE
-    return reached if sound else None
-
-
-def in_words(reached: float) -> str:
-    """Say it in a sentence."""
-    return (
-        f"It reaches {units.percent(reached)} of what {NAME} reaches here, by the "
-        "shapes of its own products."
-    )
-
 
 UNEXPLAINED = "unexplained"
 

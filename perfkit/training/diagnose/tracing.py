@@ -112,14 +112,9 @@ class Tracing:
         return bool(since) and max(map(since.count, since)) < _OFTEN
 
     def note(self) -> dict[str, Any]:
-        """What a trial keeps: traces since it was ready, their seconds, by function."""
-        names = [trace.name for trace in self.since]
-        functions = list(dict.fromkeys(names))[:_MAX_NOTED]
-        return {
-            "traces": len(names),
-            "seconds": sum(trace.seconds for trace in self.since),
-            "functions": {name: names.count(name) for name in functions},
-        }
+        """What a trial keeps: how many traces since it was ready, and their seconds."""
+        seconds = sum(trace.seconds for trace in self.since)
+        return {"traces": len(self.since), "seconds": seconds}
 
     def anew(self) -> dict[str, dict[str, Any]]:
         """Functions that are traced again and again, by name.

@@ -1,90 +1,47 @@
 """A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
 from perfkit.engine.live import NO_TURNS
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.statistics import WORTH_KNOWING
 from perfkit.findings import load
 from perfkit.findings.diagnosis import (
-    OF_INPUT,
     TOGETHER,
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
     Cause,
     Diagnosis,
     Gain,
-    leaves_line_out,
 )
 from perfkit.findings.reading import stages
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
-from perfkit.training.diagnose import rounds, settings, split, tracing
+from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.accounted import with_account
-from perfkit.training.diagnose.changes import resident
+from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.gains import gain
 from perfkit.training.diagnose.maker import uncontained_in_words
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
-# What each cause means, after "this training ...:".
-MEANINGS = {
-    "input-bound": "its input takes time from its steps",
-    "serial-map": "its map works on one element at a time",
-    "no-prefetch": "no batch is made ready while the model works",
-    "no-cache": "each epoch does again what could be kept",
-    "python-input": "Python makes its input",
-    "slow-read": "reading its files takes its time",
-    "host-to-device": "its data take long on their way to the device",
-    "eager": "its steps run operation by operation in Python, not as a graph",
-    "step-overhead": "it goes back to Python after each step",
-    "small-batch": "its batch is small for this machine",
-    "retracing": "its step is traced anew again and again",
-    "callback": "what watches the training takes its time",
-    "validation": "validation takes its time",
-    "epoch-boundary": "the end of an epoch takes its time",
-    "xla": "its step is not compiled by XLA",
-    "precision": "it computes with more bits than it may need",
-    "debugging": "what is for debugging is on",
-    "threads": "a setting holds it to another number of threads than there are cores",
-    "per-example-map": "a map is called for each example instead of each batch",
-    "late-shuffle": "its shuffle is filled with what an expensive map made",
-    "padding": "it computes with padding",
-    "contention": "other programs take the processor",
-    "memory-pressure": "memory is short",
-}
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
 _MOST_FIXES = 3
-# Of a step's graphs so many are told: those that take most of it.
-_MOST_GRAPHS = 2
 # Code of a line that is told in a sentence is no longer.
 _LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
 _DIFFER = 0.1
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
-_MEASURED = "(measured here)"
-_KINDS = {
-    "defect": "a defect",
-    "opportunity": "an opportunity, nothing is wrong there",
-}
-# What ran instead, where that is no change that a training can keep.
-_SUBJECTS = {
-    "without input": "Without any input it",
-    "without observers": "Without all of it the training",
-    "without metrics": "Without them the training",
-    "without Python": "With what Python makes in memory the training",
-    "read from memory": "With its files in memory the training",
-    "": "Without that the training",
-}
 # What is known where a ceiling brings much, and no change of what it leaves out.
 _HELD_UP = {
-    "without input": "Its input slows this training",
-    "without observers": "What watches this training slows it",
+    WITHOUT_INPUT: "Its input slows this training",
+    WITHOUT_OBSERVERS: "What watches this training slows it",
 }
+_ANY_INPUT = "Without any input it"
 _NO_REMEDY = "how to change that is not known yet"
 _NOT_KNOWN = "Whether anything slows this training is not known yet."
 _REMEDIES = {
@@ -102,7 +59,9 @@ def verdict_of(diagnosis: Diagnosis) -> Verdict:
         return with_account(diagnosis, _not_measured(diagnosis))
     applied = _applied(diagnosis)
     verdict = applied or _to_do(diagnosis) or _nothing_to_do(diagnosis)
-    verdict = replace(verdict, because=tuple(because(diagnosis)))
+    verdict = replace(
+        verdict, because=tuple(because(diagnosis)), facts=tuple(_facts(diagnosis))
+    )
     return verdict if applied else with_account(diagnosis, verdict)
 
 
@@ -133,8 +92,8 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         # Trials that the budget's end has cut off were stopped, too.
         advice = plan or _again(diagnosis)
     if step_s:
-        times = [f"A step takes about {_short(step_s)}", *_spent(diagnosis)]
-        text = f"{', '.join(times)}. {''.join(_traced(diagnosis))}{text}"
+        took = f"A step takes about {_short(step_s)}. "
+        text = f"{took}{''.join(_traced(diagnosis))}{text}"
     headline = _NOT_KNOWN
     if ending and not step_s:
         headline = "This training could not be run."
@@ -148,29 +107,6 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         because=(*([plan] if plan not in ("", advice) else []), *_remarks(diagnosis)),
         next=advice,
     )
-
-
-def _spent(diagnosis: Diagnosis) -> Iterator[str]:
-    """What the first look saw a step of a loop wait for, and its graphs take."""
-    parts, waits_s = [], _waits_s(diagnosis)
-    if waits_s is not None:
-        parts.append(f"it waits {_short(waits_s)} for its data")
-    graphs = diagnosis.facts.get("graphs_s") or {}
-    within = [
-        f"{_short(seconds)} in {f'`{name}`' if name else 'Keras'}"
-        for name, seconds in list(graphs.items())[:_MOST_GRAPHS]
-    ]
-    if within:
-        parts.append(f"{'' if parts else 'it '}spends {' and '.join(within)}")
-    if parts:
-        yield f"of which {' and '.join(parts)}"
-
-
-def _waits_s(diagnosis: Diagnosis) -> float | None:
-    """Seconds that a step of a loop waits for its data; of one that counts, None."""
-    waits_s = diagnosis.facts.get("waits_s")
-    is_known = isinstance(waits_s, int | float)
-    return waits_s if is_known and "input-bound" not in diagnosis.untested else None
 
 
 def _traced(diagnosis: Diagnosis) -> Iterator[str]:
@@ -211,30 +147,27 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     causes = [
         c
         for c in diagnosis.best
-        if not c.is_ceiling or c.kind == "defect" or c.speedup.is_much
+        if not c.ceiling or c.kind == "defect" or c.speedup.is_much
     ]
     if not causes:
         return None
     cause, *other_causes = causes
     headline = f"{_to_delete(cause) or cause.do}."
-    if cause.is_ceiling and not diagnosis.explained(cause.change):
+    if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
         right = f"Nothing is wrong in {_subject(diagnosis)}. "
         lead = right if _is_little(diagnosis) else ""
         headline = f"{lead}For more speed, {_low(headline)}"
-    subject = "Without it the training" if cause.change[:7] == "without" else ""
     text = _effect(
         diagnosis,
         cause.speedup,
-        _SUBJECTS.get(cause.change, subject or "The training then"),
-        would=cause.is_ceiling or cause.grade != "measured here" or not cause.change,
+        cause.subject,
+        would=cause.ceiling or cause.grade != "measured here" or not cause.change,
         # A step of a larger batch is another one.
         examples=cause.cause == "small-batch",
-        is_lower_bound=cause.change == resident.PARTS,
+        is_lower_bound=cause.at_least,
     )
-    if cause.change == "without Python":
-        text += " What replaces it takes time, too."
     return Verdict(
         headline=headline,
         much=text,
@@ -259,9 +192,8 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
         advice = _again(diagnosis)
         if not diagnosis.comparisons and not open_yet:
-            times = ", ".join([step, *_spent(diagnosis)])
-            text = f"{times}; nothing in it can be changed without its code."
-            advice = _by_hand(diagnosis)
+            text = f"{step}; nothing in it can be changed without its code."
+            advice = "`perfkit lines` shows which lines its time goes to."
         if reason := diagnosis.untested.get("eager"):
             advice = as_sentence(reason)
         return Verdict(
@@ -272,14 +204,15 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
             next=advice,
         )
     text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
-    if little := next((c for c in diagnosis.causes if c.is_ceiling), None):
-        text = _effect(diagnosis, little.speedup, _SUBJECTS[little.change], would=True)
+    if little := next((c for c in diagnosis.causes if c.ceiling), None):
+        text = _effect(diagnosis, little.speedup, little.subject, would=True)
     headline = f"Nothing is wrong in {_subject(diagnosis)}."
     if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
-        headline = f"{_HELD_UP[resident.NAME]}; {_NO_REMEDY}."
-        text = _effect(diagnosis, limit, _SUBJECTS[resident.NAME], would=True)
-    comparisons = (c for c in diagnosis.comparisons if not leaves_line_out(c.variant))
+        headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
+        text = _effect(diagnosis, limit, _ANY_INPUT, would=True)
+    left_out = diagnosis.left_out
+    comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
     work = "Most of a step is its own work: only less of that makes it faster."
     return Verdict(
@@ -289,21 +222,6 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         warnings=warnings,
         next=work if _is_compute_bound(diagnosis) else "",
     )
-
-
-def _by_hand(diagnosis: Diagnosis) -> str:
-    """Where its author should look, where no change could be tried."""
-    graphs = diagnosis.facts.get("graphs_s") or {}
-    half_s = diagnosis.step.median_s / 2 if diagnosis.step else math.inf
-    if (_waits_s(diagnosis) or 0.0) > half_s:
-        return "Make its data faster: most of a step waits for them."
-    if sum(graphs.values()) > half_s:
-        name = next(iter(graphs))
-        subject = f"`{name}`" if name else "what Keras computes"
-        return f"Look into {subject} first: `perfkit profile` shows its operations."
-    if graphs:
-        return "Most of a step is Python outside of its graphs: do more of it in them."
-    return "See why each cause was not tested."
 
 
 def _to_delete(cause: Cause) -> str:
@@ -412,9 +330,9 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
         yield advice
         before = "Then "
     for cause in causes:
-        if cause.is_ceiling:
+        if cause.ceiling:
             qualifier = " at most, by what is not known yet"
-        elif best.is_ceiling:
+        elif best.ceiling:
             qualifier = ""
         elif cause.speedup.high >= best.speedup.low:
             qualifier = " by itself, which may be as much"
@@ -426,16 +344,15 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
 
 
 def _to_type(diagnosis: Diagnosis, cause: Cause) -> str:
-    """The fix; what the headline says is not said again, and code keeps its case."""
-    action, _, detail = cause.fix.partition(": ")
-    if action.rstrip(".") != cause.do:
+    """The fix; what the headline says is not said again."""
+    if cause.fix != f"{cause.do}.":
         return cause.fix
     limit = diagnosis.anatomy.get("limits")
-    if cause.change == resident.NAME and any(
+    if cause.change == WITHOUT_INPUT and any(
         stage.name == limit for stage in stages(diagnosis.anatomy)
     ):
         return f'Look at "{plain(str(limit), 80)}" first.'
-    return f"{detail[:1].upper()}{detail[1:]}"
+    return ""
 
 
 def _again(diagnosis: Diagnosis) -> str:
@@ -450,72 +367,33 @@ def _to_give(diagnosis: Diagnosis) -> str:
 
 def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
-    yield f"{_step(diagnosis, in_full=True)} {_MEASURED}."
     if plan := _to_give(diagnosis):
         yield f"Planned by its first steps: {plan}"
-    for cause in diagnosis.causes:
-        means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
-        kind = f"{_KINDS[cause.kind]}; {cause.grade}"
-        yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
-    yield from _input(diagnosis)
-    if diagnosis.together:
-        together = diagnosis.together.speedup
-        yield (
-            f"Together, {listed(diagnosis.together.changes)} run {together.brief} "
-            f"({between(together)}); gains do not add up {_MEASURED}."
-        )
     yield from _ends(diagnosis)
-    yield from _aside(diagnosis)
     if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
-        yield (
-            "It is compute-bound: most of its time is the work of its steps (inferred)."
-        )
-    reached = split.read_share(diagnosis.facts)
-    if reached is not None:
-        yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
+        yield "It is compute-bound: most of its time is the work of its steps."
     yield from _remarks(diagnosis)
-    yield from _failures(diagnosis)
 
 
-def _step(diagnosis: Diagnosis, *, in_full: bool = False) -> str:
+def _step(diagnosis: Diagnosis) -> str:
     step = diagnosis.step
     if step is None or not units.is_known(step.low, step.high):
         return "How long a step takes as it is is not known yet"
-    if not in_full:
-        took = units.roughly(step.median_s, step.low, step.high, _short)
-        return f"A step takes {took}"
-    median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
-    return f"As it is a step takes {median} ({low} to {high})"
+    return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
 
 
-def _input(diagnosis: Diagnosis) -> Iterator[str]:
-    """The ceiling, and what of it the best change of the input gets back."""
-    limit = diagnosis.ceiling
-    if limit is None:
-        return
-    gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
-    if diagnosis.explained(resident.NAME) > limit.high:
-        # One of its changes is shown to bring more.
-        return
-    noise = max(CLAIMED, diagnosis.noise_floor or 1)
-    if not (limit.low > 1 and limit.estimate >= noise):
-        sure = limit.high < WORTH_KNOWING
-        text = (
-            "Its input does not hold it up"
-            if sure
-            else "Whether its input holds it up is open"
-        )
-        yield f"{text}: without any it runs at {gain} {_MEASURED}."
-        return
-    text = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
+def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
+    """The numbers that the verdict rests on and that no other table has."""
+    step, limit = diagnosis.step, diagnosis.ceiling
+    if step and units.is_known(step.low, step.high):
+        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
+        yield Fact("A step as given", median, f"{low} to {high}")
     best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
-    if best:
-        share = recovered(best.speedup, limit)
-        text += (
-            f' "{best.change}" gets back {units.percent(share)} of the time that input '
-            "costs."
-        )
-    yield text
+    noise = max(CLAIMED, diagnosis.noise_floor or 1)
+    is_plain = limit and limit.low > 1 and limit.estimate >= noise
+    if best and limit and is_plain and diagnosis.explained(WITHOUT_INPUT) <= limit.high:
+        share = units.percent(recovered(best.speedup, limit))
+        yield Fact(f'Of the time that input costs, "{best.change}" gets back', share)
 
 
 def recovered(gain: Gain, limit: Gain) -> float:
@@ -538,22 +416,7 @@ def _ends(diagnosis: Diagnosis) -> Iterator[str]:
             f"An end of an epoch took {units.seconds(min(ends))} to "
             f"{units.seconds(max(ends))}: a pipeline that is dropped may wait for its "
             "tuning thread, which sleeps. All changes are charged with that alike, so "
-            f"one that makes steps faster may bring more than is shown {_MEASURED}."
-        )
-
-
-def _aside(diagnosis: Diagnosis) -> Iterator[str]:
-    """What changes the learning, and seems to bring more than it does."""
-    gains = [
-        f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
-        f"({c.low:.2f} to {c.high:.2f})"
-        for c in diagnosis.comparisons
-        if c.variant in diagnosis.aside and units.is_known(c.low, c.high)
-    ]
-    if gains:
-        yield (
-            f"{'; '.join(gains)} {_MEASURED}. This changes what is learnt: fix the "
-            "defects first, and look again."
+            "one that makes steps faster may bring more than is shown."
         )
 
 
@@ -568,17 +431,6 @@ def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"No change could be tried in the process that was set up: {reason}"
 
 
-def _failures(diagnosis: Diagnosis) -> Iterator[str]:
-    """How changes ended that could not be measured, or not always."""
-    ended = {
-        trial.variant: trial.message or trial.outcome
-        for trial in diagnosis.trials
-        if trial.has_failed and trial.variant != AS_GIVEN
-    }
-    for name, ending in ended.items():
-        yield f'"{name}" {ending.rstrip(".")}.'
-
-
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of them."""
     quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
@@ -587,11 +439,6 @@ def listed(names: Sequence[str]) -> str:
         quoted.append(f"{hidden_count} more")
     *first, last = quoted
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def between(gain: Gain) -> str:
-    """The interval of a gain."""
-    return f"95 % interval {gain.low:.2f} to {gain.high:.2f}"
 
 
 def _is_compute_bound(diagnosis: Diagnosis) -> bool:

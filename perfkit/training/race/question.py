@@ -23,7 +23,7 @@ from perfkit.findings.text import as_sentence
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.words import failures
-from perfkit.training.diagnose import changes
+from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.gains import step_of
@@ -375,10 +375,10 @@ def without(side: str, change: Change) -> str:
 
 def ceilings(facts: Facts) -> tuple[Change, ...]:
     """Leave whole parts of a step out: input, callbacks, most of Python."""
-    applicable, _ = changes.applicable(facts)
+    changes, _ = applicable(facts)
     return tuple(
         change
-        for change in applicable
+        for change in changes
         if change.ceiling
         or change.cause == "step-overhead"
         # A single callback has no group that leaves all of them out at once.
@@ -428,7 +428,7 @@ def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
     step = step_of(view, facts)
     if step is None or not view.comparisons:
         return {}
-    candidates, _ = changes.applicable(facts)
+    candidates, _ = applicable(facts)
     # The samples show a GPU, whose copies are not timed.
     gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
     parts = split(step, candidates, view, facts, gpus=gpus)

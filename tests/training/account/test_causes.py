@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.findings import diagnosis
 from perfkit.findings.account import THREAD, Stage
+from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.account.causes import CAUSES, swapped, tips
 from perfkit.training.account.causes.base import WORTH, Cause, Evidence, View
+from perfkit.training.diagnose.causes import KNOWN
 from tests.training.account.accounts import account, line
 
 BY_ID = {one.id: one for one in CAUSES}
@@ -376,8 +377,8 @@ def test_a_cause_does_not_apply_to_what_only_looks_like_it(cause, made):
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.id)
 def test_what_a_cause_refers_to_is_something_that_a_diagnosis_tries(cause):
-    assert not cause.swap or cause.swap in diagnosis._TO_DO
-    assert cause.group in {"", *diagnosis._WITHIN}
+    assert not cause.swap or cause.swap in KNOWN
+    assert cause.group in {"", WITHOUT_INPUT, WITHOUT_OBSERVERS}
 
 
 def test_a_healthy_training_gets_no_tip():

@@ -2,6 +2,8 @@
 
 from perfkit.findings.diagnosis import (
     TOGETHER,
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
     Cause,
     Diagnosis,
     Gain,
@@ -10,6 +12,7 @@ from perfkit.findings.diagnosis import (
     Together,
 )
 from perfkit.findings.record import Verdict
+from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.findings import made
 
@@ -35,6 +38,10 @@ def gain(estimate, spread=0.05):
 
 
 def cause(name, change, estimate, kind="defect", spread=0.05, **more):
+    known, texts = KNOWN.get(name), {"do": f"Do something about {name}"}
+    if known:
+        texts = {"do": known.do, "mind": known.mind, "group": known.group}
+    texts["ceiling"] = change in (WITHOUT_INPUT, WITHOUT_OBSERVERS)
     return Cause(
         cause=name,
         change=change,
@@ -42,12 +49,18 @@ def cause(name, change, estimate, kind="defect", spread=0.05, **more):
         speedup=gain(estimate, spread),
         evidence=f"Only {change} differs.",
         fix=f"use({change!r})",
-        **more,
+        **texts | more,
     )
 
 
 SLOW_MAP = cause("serial-map", "parallel map", 2.5)
-LOGGER = cause("callback", "without CSVLogger", 1.3)
+LOGGER = cause(
+    "callback",
+    "without CSVLogger",
+    1.3,
+    do="Leave `CSVLogger` out, or let it do less",
+    subject="Without it the training",
+)
 
 
 def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):

@@ -1,6 +1,7 @@
 """Measurements of a training and its changes, with rates that are known."""
 
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.rounds import AS_GIVEN
@@ -11,13 +12,14 @@ BATCH = 10
 
 
 def change(name, cause, kind="defect", **more):
-    return Change(
-        name=name,
-        cause=cause,
-        kind=kind,
-        changes=f"{name} is another.",
-        fix=f"change({name!r})",
-        **more,
+    return KNOWN[cause].complete(
+        Change(
+            name=name,
+            kind=kind,
+            changes=f"{name} is another.",
+            fix=f"change({name!r})",
+            **more,
+        )
     )
 
 

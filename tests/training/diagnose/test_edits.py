@@ -14,31 +14,13 @@ from IPython.core.compilerop import CachingCompiler
 
 from perfkit.cli import main
 from perfkit.training.diagnose import verdict
-from perfkit.training.diagnose.edits import locate, patch
 from perfkit.training.diagnose.maker import InFile, maker
 from tests.training.diagnose.diagnosed import cause, diagnosis
+from tests.training.diagnose.typed import locate, offered, patch
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="it needs git")
 HEAD = "import keras\nimport tensorflow as tf\nmodel = keras.Sequential([])\n"
 FIT = "model.fit(data, epochs=9)\n"
-# The causes whose name decides which lines are changed or shown.
-CAUSES = {
-    "XLA": "xla",
-    "validation every 5 epochs": "validation",
-    "without validation": "validation",
-    "parallel maps": "serial-map",
-    "without Python": "python-input",
-    "cache": "no-cache",
-    "prefetch": "no-prefetch",
-    "one endless iterator": "epoch-boundary",
-    "16 steps at a time": "step-overhead",
-    "fixed signature": "retracing",
-    "without input": "input-bound",
-    "shuffle before map": "late-shuffle",
-    "batch before map": "per-example-map",
-    **dict.fromkeys(("graph", "tf.function"), "eager"),
-    **dict.fromkeys((f"batch ×{times}" for times in (2, 4, 8)), "small-batch"),
-}
 
 
 def versions(difference):
@@ -52,10 +34,11 @@ def versions(difference):
 def found(*changes, **facts):
     """A diagnosis that found each change to help, the first the most."""
     facts = {"data": "tf.data", "batch": 32, "steps": 100} | facts
-    causes = [
-        cause(CAUSES.get(name, "callback"), name, len(changes) + 2.0 - place)
-        for place, name in enumerate(changes)
-    ]
+    causes = []
+    for place, name in enumerate(changes):
+        one = offered(name, facts)
+        more = {"do": one.do, "mind": one.mind}
+        causes.append(cause(one.cause, name, len(changes) + 2.0 - place, **more))
     return diagnosis(causes=causes, facts=facts)
 
 
@@ -616,7 +599,7 @@ SAID = {
     "what it may break": (
         diagnosis(
             causes=[
-                cause("validation", "validation every 5 epochs", 2.0, caution="Divide.")
+                cause("validation", "validation every 5 epochs", 2.0, mind="Divide.")
             ],
             facts={"data": "tf.data"},
         ),
@@ -691,14 +674,16 @@ def diagnosed_by(monkeypatch, diagnosed):
 def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, capsys):
     path = written(tmp_path, HEAD + FIT)
     monkeypatch.chdir(tmp_path)
-    diagnosed_by(monkeypatch, found("without progress bar"))
+    made = maker(str(path))
+    diagnosed_by(monkeypatch, locate(found("without progress bar"), made))
     assert main(["diagnose", str(path), "--diff", "--no-race"]) == 0
     out, said = capsys.readouterr()
     assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ ")
     assert said.startswith('perfkit: The patch makes "without progress bar".')
     assert "is left to you" not in said
     # What helps most has no lines.
-    diagnosed_by(monkeypatch, found("without Python", "without progress bar"))
+    both = found("without Python", "without progress bar")
+    diagnosed_by(monkeypatch, locate(both, made))
     assert main(["diagnose", str(path), "--diff", "--no-race"]) == 0
     left = '"without Python" is left to you: no lines for it are certain.'
     assert left in capsys.readouterr().err

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
+from perfkit.training.diagnose.causes.steps import XLA
 from perfkit.training.diagnose.change import Untested
-from perfkit.training.diagnose.changes.model import execution
-from perfkit.training.diagnose.facts import facts_of, flop_of, of_graph
+from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.script import not_trained
 from perfkit.training.diagnose.training import (
@@ -73,37 +73,6 @@ def test_whatever_a_model_is_compiled_with_its_metrics_have_names(options, metri
     assert list(not_trained({"self": model}).history) == ["loss", *metrics]
 
 
-class Conditional(keras.Model):
-    """Two networks in one model, which cannot be called itself."""
-
-    def train_step(self, data):
-        return {"loss": tf.zeros(())}
-
-
-def test_of_a_model_without_a_call_nobody_knows_the_products():
-    model = Conditional()
-    model.compile()
-    batch = next(iter(fits.batches(1)))
-    assert flop_of(model, batch) is None
-    assert facts_of(handed_over((model, fits.batches(3)))).flop is None
-
-
-def test_the_products_of_cudnns_recurrent_layers_are_in_no_graph():
-    @tf.function
-    def recurrent(rows):
-        state = tf.zeros((1, 4, 3))
-        return tf.raw_ops.CudnnRNNV3(
-            input=rows,
-            input_h=state,
-            input_c=state,
-            params=tf.zeros(96),
-            sequence_lengths=[5] * 4,
-        ).output
-
-    graph = recurrent.get_concrete_function(tf.TensorSpec((5, 4, 2))).graph
-    assert of_graph(graph) is None
-
-
 @pytest.mark.parametrize("can", [False, True])
 def test_what_keras_does_not_compile_is_known_and_not_offered(can):
     layer = keras.layers.Dense(1)
@@ -113,8 +82,8 @@ def test_what_keras_does_not_compile_is_known_and_not_offered(can):
     model.compile("sgd", "mse")
     found = facts_of(handed_over((model, fits.batches(3))))
     assert (found.can_xla, found.xla, model.jit_compile) == (can, False, False)
-    offered = [one for one in execution(found) if one.cause == "xla"]
-    assert [isinstance(one, Untested) for one in offered] == [not can]
+    (offered,) = XLA.candidates(found)
+    assert isinstance(offered, Untested) == (not can)
 
 
 def dense():
@@ -215,7 +184,7 @@ def test_data_that_give_nothing_beside_the_training_are_unknown():
             raise RuntimeError("its epoch has not begun")
 
     found = facts_of(handed_over((fits.model(), Once())))
-    assert (found.steps, found.element, found.flop) == (9, (), None)
+    assert (found.steps, found.element) == (9, ())
 
 
 def test_only_what_is_raised_is_replaced():

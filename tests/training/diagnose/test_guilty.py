@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.processes import in_process
-from perfkit.training.diagnose.verdict import MEANINGS
+from perfkit.training.diagnose.causes import KNOWN
 
 ROOT = Path(__file__).resolve().parents[3]
 GUILTY = ROOT / "tests" / "guilty"
 SCRIPTS = GUILTY / "scripts"
 # No other name is ever given to a cause.
-CAUSES = {*MEANINGS, "compute-bound"}
+CAUSES = {*KNOWN, "compute-bound"}
 
 
 def files(folder, name):

@@ -6,8 +6,8 @@ import pytest
 from perfkit.engine.tick import Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left
-from perfkit.training.diagnose.changes import applicable
-from perfkit.training.diagnose.changes.resident import one_batch, one_iterator
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.resident import one_batch, one_iterator
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import facts_of_loop
 from perfkit.training.diagnose.loop import LoopCalls, Looping
@@ -92,8 +92,6 @@ def test_a_loop_that_takes_long_between_its_epochs_has_one_in_a_trial(monkeypatc
     _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.between_s >= 10
-    # The clock goes on by 10 s when it is read.
-    assert facts.waits_s == 10
     assert (looping.repeated, facts.epochs) == (True, 1)
     looping.between_s = 0.1
     assert facts_of_loop(looping).epochs == 3
@@ -280,7 +278,6 @@ def script(monkeypatch):
         (keras.optimizers.Optimizer, "apply"),
         (tf.data.Dataset, "__iter__"),
         (iterator, "__next__"),
-        (type(tf.function(len)), "__call__"),
     ):
         monkeypatch.setattr(of, name, getattr(of, name))
     module = types.ModuleType("a_script")
@@ -293,8 +290,6 @@ def script(monkeypatch):
 def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(script):
     facts = facts_seen(script.train)
     assert facts.eager_calls == ("a_script:Trainer.step",)
-    assert list(facts.graphs_s) == ["in_a_graph"]
-    assert 0 < facts.graphs_s["in_a_graph"] < 60
     (change,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
     assert "`Trainer.step`" in change.fix
     script.traced.clear()

@@ -117,7 +117,7 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     assert variants == [AS_GIVEN, TOGETHER]
     assert [one.name for one in choosing.together] == ["logger off", "XLA"]
     # What is not to be left out is not left out together with others.
-    kept = replace(LOGGER, caution="It steers.")
+    kept = replace(LOGGER, needed=True)
     assert combined((kept, XLA), found) == (XLA,)
 
 

@@ -1,15 +1,11 @@
 import pytest
 
-import perfkit
-from perfkit.engine.measurement import Measurement
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import grade_of, part_in_words
-from perfkit.questions.shared import benchmark, benchmark_gpu
 from perfkit.training.diagnose import split
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.gains import ceiling, step_of
 from perfkit.training.diagnose.rounds import AS_GIVEN
-from tests.findings.made import completed
 from tests.training.diagnose.measurements import (
     BATCH,
     CEILING,
@@ -153,83 +149,3 @@ def test_what_was_not_timed_says_so_and_is_unknown():
     # A GPU has a way to it, and a processor has none.
     assert found["transfer"].grade == "inferred"
     assert parts(given, gpus=1)[0]["transfer"].grade == "not tested"
-
-
-def several(tf):
-    import keras
-    from keras import layers
-
-    from perfkit.training.diagnose.facts import flop_of
-
-    def of(shape, *stack):
-        model = keras.Sequential([keras.Input(shape), *stack])
-        model.compile("sgd", "mse")
-        features = tf.zeros((4, *shape))
-        return flop_of(model, (features, model(features)))
-
-    return {
-        "dense": of((128,), layers.Dense(256), layers.Dense(64)),
-        "convolutions": of(
-            (20, 20, 3), layers.Conv2D(16, 3, padding="same"), layers.Conv2D(8, 3)
-        ),
-        "einsum": of((5, 6), layers.EinsumDense("abc,cd->abd", (5, 7))),
-        "recurrent": of((5, 6), layers.LSTM(3)),
-        "no labels": flop_of(None, tf.zeros(3)),
-    }
-
-
-def test_the_products_of_a_step_are_counted_as_far_as_its_graph_shows_them():
-    first, second = 20 * 20 * 16 * (3 * 3 * 3), 18 * 18 * 8 * (3 * 3 * 16)
-    assert perfkit.fresh(several) == {
-        # Forward, for the kernel, and for what came in, which the first does not need.
-        "dense": 2 * 4 * (2 * 128 * 256 + 3 * 256 * 64),
-        # Each place of the kernel counts.
-        "convolutions": 2 * 4 * (2 * first + 3 * second),
-        # Each letter counts.
-        "einsum": 2 * 2 * (4 * 5 * 6 * 7),
-        "recurrent": None,
-        "no labels": None,
-    }
-
-
-STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
-
-
-def product_at(rate):
-    """The product timed at so many operations per second."""
-    ticks = tuple((1 + tick / 10, int(rate / 10) if tick else 0) for tick in range(20))
-    return Measurement(variants=(), trials=(completed(split.NAME, 0, ticks),))
-
-
-def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():
-    reached = split.share(STEP, product_at(1e12), Facts(flop=6.2e9))
-    assert reached == pytest.approx(0.62)
-    assert split.in_words(reached).startswith("It reaches 62 % of what a large matrix")
-
-
-def test_nothing_is_said_where_a_part_of_it_is_unknown():
-    timed, known = product_at(1e12), Facts(flop=6.2e9)
-    assert split.share(STEP, Measurement(variants=()), known) is None
-    assert split.share(STEP, timed, Facts()) is None
-    assert split.share(None, timed, known) is None
-    unknown = Seconds(median_s=0.01, low=0.004, high=0.03)
-    assert split.share(unknown, timed, known) is None
-    assert split.share(STEP, timed, Facts(flop=1.0, policy="mixed_bfloat16")) is None
-
-
-def test_the_product_is_timed_only_where_a_share_can_be_told():
-    assert [one.name for one in split.tries(Facts(flop=1.0), gpus=0)] == [split.NAME]
-    assert list(split.tries(Facts(), gpus=0)) == []
-
-
-@pytest.mark.parametrize(
-    ("gpus", "tf32", "where", "kind"),
-    [
-        (0, True, benchmark.product, "float32"),
-        (1, True, benchmark_gpu.product, "TF32"),
-        (1, False, benchmark_gpu.product, "float32"),
-    ],
-)
-def test_the_product_is_computed_as_the_training_computes(gpus, tf32, where, kind):
-    (one,) = split.tries(Facts(flop=1.0, tf32=tf32), gpus=gpus)
-    assert (one.work.func, one.work.args) == (where, (kind,))

@@ -17,7 +17,7 @@ from perfkit.engine.trial import LOSSES
 from perfkit.errors import RunError
 from perfkit.findings import store
 from perfkit.findings.reports import TYPED
-from perfkit.training.diagnose.edits import Patch, patch
+from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.diagnose.source import text_of
 from perfkit.training.race import race as races
@@ -25,6 +25,7 @@ from perfkit.training.race.commits import changed
 from perfkit.training.race.race import NAME, open_proof, proof_of
 from tests.findings.made import failed, of_run
 from tests.training.diagnose.diagnosed import cause, diagnosis
+from tests.training.diagnose.typed import patch
 from tests.training.race.built import WAVERING, measured, race, sides
 from tests.training.race.repositories import git, write
 

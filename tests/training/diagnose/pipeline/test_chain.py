@@ -11,7 +11,7 @@ from perfkit.training.diagnose.pipeline import (
     stacked,
     stage,
 )
-from tests.training.diagnose.changes.offered import kinds
+from tests.training.diagnose.causes.offered import kinds
 
 DATA = tf.data.Dataset
 

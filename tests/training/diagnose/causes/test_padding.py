@@ -4,11 +4,11 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.causes.padding import PADDING
 from perfkit.training.diagnose.change import Untested
-from perfkit.training.diagnose.changes import padding
 from perfkit.training.diagnose.facts import Facts, padded
 from perfkit.training.diagnose.training import Training
-from tests.training.diagnose.changes.offered import offered, with_it
+from tests.training.diagnose.causes.offered import offered, with_it
 
 LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
 
@@ -19,7 +19,7 @@ def texts(lengths=LENGTHS):
 
 
 def found(dataset):
-    return {getattr(one, "name", ""): one for one in offered(padding.changes, dataset)}
+    return {getattr(one, "name", ""): one for one in offered(PADDING, dataset)}
 
 
 def words(dataset):
@@ -42,7 +42,7 @@ def test_batches_are_padded_to_the_longest_of_their_own():
 
 def test_buckets_hold_the_same_texts_with_less_padding():
     data = texts().shuffle(9).padded_batch(8).prefetch(1)
-    (change,) = offered(padding.changes, data)
+    (change,) = offered(PADDING, data)
     assert (change.name, change.combines) == ("buckets of similar length", False)
     before, wasted = words(data)
     after, less = words(with_it(data, change))
@@ -54,9 +54,9 @@ def test_texts_of_one_length_or_behind_a_cache_have_no_buckets():
     data = texts(np.full(16, 5)).padded_batch(8)
     with pytest.raises(BadParameterError, match="one length"):
         with_it(data, found(data)["buckets of similar length"])
-    (said,) = offered(padding.changes, texts().cache().padded_batch(8))
+    (said,) = offered(PADDING, texts().cache().padded_batch(8))
     assert isinstance(said, Untested)
-    assert offered(padding.changes, texts(np.full(8, 3)).batch(4)) == []
+    assert offered(PADDING, texts(np.full(8, 3)).batch(4)) == []
 
 
 PADDED = [np.arange(1, n + 1) for n in LENGTHS]
@@ -83,7 +83,7 @@ def test_texts_that_were_padded_beforehand_are_cut(make, where, change):
     made = make(where)
     batch = tuple(part[:8] for part in padded_before(where))
     facts = Facts(data=made.kind, padded=padded(None, batch))
-    found = {one.name: one for one in padding.changes(facts)}
+    found = {one.name: one for one in PADDING.candidates(facts)}
     found[change].apply(made)
     after, wasted = words(made.data)
     assert after == sorted(map(tuple, PADDED))

@@ -6,10 +6,11 @@ import tensorflow as tf
 
 import perfkit
 from perfkit.training.diagnose import settings
-from perfkit.training.diagnose.change import Change, Untested
-from perfkit.training.diagnose.changes import model, resident
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.settings import DEBUGGING, THREADS
+from perfkit.training.diagnose.causes.steps import EAGER
 from perfkit.training.diagnose.facts import Facts
-from tests.training.diagnose.changes.offered import applied, named, offered
+from tests.training.diagnose.causes.offered import applied, named, offered
 
 DATA = tf.data.Dataset
 
@@ -85,7 +86,7 @@ def test_every_setter_has_a_name_that_this_tensorflow_has():
 
 def test_the_lines_to_delete_stand_in_the_fix_and_may_explain_a_slow_input():
     def left_off(*lines):
-        return named(model.left_off, settings={"debugging": lines})["without debugging"]
+        return named(DEBUGGING, settings={"debugging": lines})["without debugging"]
 
     numbers = "tf.debugging.enable_check_numerics()"
     data = "tf.data.experimental.enable_debug_mode()"
@@ -99,19 +100,19 @@ def test_the_lines_to_delete_stand_in_the_fix_and_may_explain_a_slow_input():
 def test_eager_functions_are_left_off_in_a_loop_alone():
     known = {"eager": ["tf.config.run_functions_eagerly(True)"]}
     # In fit the change of that name undoes both ways to be eager.
-    assert named(model.left_off, settings=known) == {}
+    assert named(EAGER, settings=known) == {}
     facts = Facts(settings=known, loop=True)
-    found = list(resident.without_fit(model.left_off(facts), facts))
-    assert [one.name for one in found if isinstance(one, Change)] == ["graph"]
-    assert "eager" not in {one.cause for one in found if isinstance(one, Untested)}
+    changes, untested = applicable(facts)
+    assert [one.name for one in changes if one.cause == "eager"] == ["graph"]
+    assert "eager" not in untested
 
 
 def test_threads_of_a_pipeline_are_as_many_as_cores():
     options = tf.data.Options()
     options.threading.private_threadpool_size = 77
     given = DATA.range(9).batch(3).with_options(options)
-    (change,), made = applied(model.left_off, given)
+    (change,), made = applied(THREADS, given)
     assert "private_threadpool_size = 77" in change.fix
     assert made.options().threading.private_threadpool_size == 0
     assert len(list(made)) == 3
-    assert offered(model.left_off, DATA.range(9)) == []
+    assert offered(THREADS, DATA.range(9)) == []

@@ -1,13 +1,19 @@
 """Padding that is computed with: less of it in each batch, by length or by bucket."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.change import Change, Untested, of_data
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
 from perfkit.training.diagnose.training import (
@@ -18,7 +24,6 @@ from perfkit.training.diagnose.training import (
     parted,
 )
 
-_CAUSE, _BUCKETS = "padding", "buckets of similar length"
 # So many batches decide where lengths are split, into so many buckets.
 _SEEN, _PARTS = 8, 4
 _SHUFFLED = 10_000
@@ -27,16 +32,22 @@ _BUCKETS_FIX = (
     "batch: watch the validation loss."
 )
 # Fewer or other words in a batch may change what is learnt.
-_less = functools.partial(Change, cause=_CAUSE, kind="by gain", combines=False)
+_less = functools.partial(Change, combines=False)
+_in_buckets = functools.partial(
+    _less,
+    name="buckets of similar length",
+    do="Put examples of similar length into a batch",
+    mind="Examples of similar length are then learnt together.",
+)
 
 
-def changes(facts: Facts) -> Iterator[Change | Untested]:
+def padding(facts: Facts) -> Candidates:
     """Pad batches no further than their longest example, or by similar length."""
     pads = any(stage["kind"] == PADS for stage in facts.stages)
     if facts.padded:
         if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
             reason = "its padded texts come from where they cannot be cut"
-            yield Untested(_CAUSE, reason)
+            yield Untested(reason)
             return
         yield _less(
             name="cut to the longest",
@@ -46,8 +57,7 @@ def changes(facts: Facts) -> Iterator[Change | Untested]:
             "sees less padding: watch the validation loss.",
             apply=functools.partial(cut_to_longest, padding=facts.padded),
         )
-        yield _less(
-            name=_BUCKETS,
+        yield _in_buckets(
             changes="A batch holds texts of similar length, cut to its longest.",
             fix=_BUCKETS_FIX.format("of texts that are not padded"),
             apply=functools.partial(cut_by_length, padding=facts.padded),
@@ -56,7 +66,6 @@ def changes(facts: Facts) -> Iterator[Change | Untested]:
         if facts.pipeline.get("padded too far"):
             yield Change(
                 name="padded to the longest",
-                cause=_CAUSE,
                 kind="defect",
                 changes="Each batch is padded to the longest of its examples, no "
                 "further.",
@@ -66,10 +75,9 @@ def changes(facts: Facts) -> Iterator[Change | Untested]:
             )
         if facts.pipeline["cached"]:
             reason = "a cache in front of buckets is not filled beforehand"
-            yield Untested(_CAUSE, reason)
+            yield Untested(reason)
             return
-        yield _less(
-            name=_BUCKETS,
+        yield _in_buckets(
             changes="A batch holds examples of similar length, and little padding.",
             fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
             apply=of_data(in_buckets),
@@ -202,3 +210,13 @@ def _length_of_row(row: Any, front: bool) -> Any:
     return tf.cast(
         tf.cond(tf.size(places) > 0, lambda: longest, lambda: width), tf.int32
     )
+
+
+PADDING = KnownCause(
+    id="padding",
+    kind="by gain",
+    do="Pad each batch to its longest example",
+    means="it computes with padding",
+    offer=padding,
+    of_stages=True,
+)

@@ -9,13 +9,15 @@ import pytest
 import tensorflow as tf
 
 from perfkit.questions.shared.precision import Hardware
+from perfkit.training.diagnose.causes import model, resident, retracing, steps
+from perfkit.training.diagnose.causes.model import SMALL_BATCH
+from perfkit.training.diagnose.causes.steps import EAGER, STEP_OVERHEAD, XLA
 from perfkit.training.diagnose.change import Untested
-from perfkit.training.diagnose.changes import model, resident
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import Facts, epochs_for, facts_of
 from perfkit.training.diagnose.loop import in_loop
 from perfkit.training.diagnose.training import steps_of
-from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.causes.offered import named, why
 from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, trial
 
 
@@ -45,7 +47,7 @@ def test_four_times_comes_first_and_the_others_after_it():
     assert "(128 examples)" in first.fix
     # No batch is larger than the data.
     assert [one.batches for one in model.batch(Facts(batch=32, steps=3))] == [2]
-    assert "holds all the data" in why(model.batch, batch=32, steps=1)
+    assert "holds all the data" in why(SMALL_BATCH, batch=32, steps=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,22 +97,22 @@ def test_callbacks_are_called_as_often_as_before():
 
 
 def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
-    assert "16 steps at a time" in named(model.execution)
-    assert named(model.execution, steps=6)["6 steps at a time"].steps == 6
-    assert not any("at a time" in name for name in named(model.execution, steps=1))
+    assert "16 steps at a time" in named(STEP_OVERHEAD)
+    assert named(STEP_OVERHEAD, steps=6)["6 steps at a time"].steps == 6
+    assert not any("at a time" in name for name in named(STEP_OVERHEAD, steps=1))
     # Nor more than it has, where the data go on behind it.
-    goes_on = functools.partial(named, model.execution, endless=True)
+    goes_on = functools.partial(named, STEP_OVERHEAD, endless=True)
     assert goes_on(steps=20)["10 steps at a time"].steps == 10
     assert "16 steps at a time" in goes_on(steps=32)
     assert not any("at a time" in name for name in goes_on(steps=97))
-    assert "97 steps" in why(model.execution, steps=97, endless=True)
+    assert "97 steps" in why(STEP_OVERHEAD, steps=97, endless=True)
 
 
 def test_steps_that_nobody_can_count_are_not_made_many_at_a_time():
     uncounted = {"steps": None, "counted": False}
-    assert "steps_per_epoch" in why(model.execution, **uncounted, xla=True)
-    assert named(model.batch, **uncounted)
-    assert "steps_per_epoch" in why(model.batch, **uncounted, steps_per_execution=4)
+    assert "steps_per_epoch" in why(STEP_OVERHEAD, **uncounted, xla=True)
+    assert named(SMALL_BATCH, **uncounted)
+    assert "steps_per_epoch" in why(SMALL_BATCH, **uncounted, steps_per_execution=4)
 
 
 def test_a_step_of_keras_is_counted_by_its_optimizer_and_any_in_a_known_epoch():
@@ -132,10 +134,10 @@ def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(request):
     tf.config.run_functions_eagerly(True)
     made = training(batches(2))
     assert facts_of(made).eager
-    model.as_graph(made)
+    steps.as_graph(made)
     assert not facts_of(made).eager
     # They are tried as a graph and in no other way.
-    assert list(named(model.execution, eager=True)) == ["graph"]
+    assert list(named(EAGER, STEP_OVERHEAD, XLA, eager=True)) == ["graph"]
 
 
 def test_callbacks_see_every_step_of_an_execution(clock):
@@ -145,7 +147,7 @@ def test_callbacks_see_every_step_of_an_execution(clock):
         on_train_batch_end=lambda step, logs: ended.append(step),
     )
     made = training(batches(6), callbacks=[seeing, Costs(clock, 0.03)])
-    model.many_steps(made, steps=4, epoch=6)
+    steps.many_steps(made, steps=4, epoch=6)
     whole = Epochs(batch=BATCH, steps=6, examples=6 * BATCH)
     trial(lambda: made, whole, clock, 5)
     assert begun[:12] == ended[:12] == [*range(6), *range(6)]
@@ -154,7 +156,7 @@ def test_callbacks_see_every_step_of_an_execution(clock):
 def test_a_step_that_is_traced_already_is_traced_anew():
     made = training(batches(2))
     made.fit([], epochs=1)
-    model.compiled(made)
+    steps.compiled(made)
     assert made.model.jit_compile
     assert made.model.train_function is None
 
@@ -178,7 +180,7 @@ def test_what_a_machine_is_made_for_is_tried(machine, kinds):
     tried = found(machine)
     assert [one.name for one in tried] == [f"mixed_{kind}" for kind in kinds]
     for change in tried:
-        assert (change.kind, change.combines) == ("opportunity", False)
+        assert not change.combines
         assert 'dtype="float32"' in change.fix
     (left_out,) = found(Hardware(instructions=("avx2",)))
     assert isinstance(left_out, Untested)
@@ -207,7 +209,7 @@ def known(changed=None, *, made_anew=False, because=()):
     }
 
 
-of = functools.partial(named, model.retracing)
+of = functools.partial(named, retracing.RETRACING)
 
 
 def test_a_number_is_to_become_a_tensor():
@@ -247,7 +249,8 @@ def validated(made):
 
 def test_arrays_in_memory_are_nothing_that_is_wrong_with_the_input():
     (arrays,), (pipeline,) = (
-        resident.resident(Facts(data=data)) for data in ("arrays", "tf.data")
+        resident.INPUT_BOUND.candidates(Facts(data=data))
+        for data in ("arrays", "tf.data")
     )
     assert (arrays.kind, pipeline.kind) == ("opportunity", "by gain")
     assert "in memory already" in arrays.fix
@@ -283,7 +286,7 @@ def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
 
     kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
     made = in_loop(tf.data.Dataset.from_generator(texts, output_signature=kinds))
-    model.one_shape(made)
+    retracing.one_shape(made)
     padded = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
     assert [len(words[0]) for words, _ in padded] == [5, 5, 5]
     assert padded[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))

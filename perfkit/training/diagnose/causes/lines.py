@@ -6,13 +6,13 @@ their backward pass and no optimizer of TensorFlow's takes anything away with it
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
-from perfkit.findings.diagnosis import without_line
+from perfkit.findings.diagnosis import line_in_words, without_line
 from perfkit.training.account.places import Place, Places, note_makers
-from perfkit.training.diagnose.change import LINE, Change, Untested
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts, open_shapes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.maker import LineNames
@@ -34,13 +34,15 @@ def hot(account: "Account") -> tuple[dict[str, Any], ...]:
     """The lines of an account whose work may be left out, the most expensive first.
 
     Returns:
-        Of each the ``"name"`` of its variant, its ``"file"``, ``"cell"`` and ``"line"``
-        as in the account, and its ``"parts"``; for ``Facts.lines``.
+        Of each the ``"name"`` of its variant, ``"where"``: the line in words, its
+        ``"file"``, ``"cell"`` and ``"line"`` as in the account, and its ``"parts"``;
+        for ``Facts.lines``.
     """
     eligible = (line for line in account.hot if any(map(line.is_part, _PARTS)))
     return tuple(
         {
             "name": without_line(account.training, line.file, line.line, line.cell),
+            "where": line_in_words(account.training, line.file, line.line, line.cell),
             **{"file": line.file, "cell": line.cell, "line": line.line},
             "parts": [*line.parts],
         }
@@ -70,21 +72,20 @@ def with_obstacles(
     )
 
 
-def lines(facts: Facts) -> Iterator[Change | Untested]:
+def lines(facts: Facts) -> Candidates:
     """Leave out the work of each hot line."""
     for line in facts.lines:
-        where = str(line["name"]).removeprefix("without ")
+        where = str(line["where"])
         if line["why"]:
-            yield Untested(where, line["why"])
+            yield Untested(line["why"], where)
             continue
         yield Change(
             name=line["name"],
-            cause=LINE,
-            kind="opportunity",
             changes=f"{_INSTEAD[_kind(line)]} ({where}).",
             fix=f"Let {where} do less.",
             apply=functools.partial(leave_out, line=line),
             ceiling=True,
+            leaves_out=where,
         )
 
 
@@ -282,3 +283,13 @@ def _filled(spec: Any, value: Any, batch: Any) -> Any:
         raise BadParameterError(_OPEN)
     sizes = [batch if size is None else size for size in spec.shape]
     return tf.fill(sizes, tf.cast(value, spec.dtype))
+
+
+# What leaves the work of a line out proves no cause: it shows what a fix can bring.
+LINE = KnownCause(
+    id="line",
+    kind="opportunity",
+    do="Let a line do less",
+    means="a line takes its time",
+    offer=lines,
+)

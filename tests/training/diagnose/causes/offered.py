@@ -7,22 +7,24 @@ from perfkit.training.diagnose.pipeline.facts import pipeline_facts
 from perfkit.training.diagnose.training import Training
 
 
-def named(offer, **known):
+def named(*causes, **known):
     """What is offered for a training of which this is known, by name."""
-    return {one.name: one for one in offer(Facts(**known)) if isinstance(one, Change)}
+    found = (one for cause in causes for one in cause.candidates(Facts(**known)))
+    return {one.name: one for one in found if isinstance(one, Change)}
 
 
-def why(offer, **known):
-    (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
+def why(cause, **known):
+    found = cause.candidates(Facts(**known))
+    (one,) = (one for one in found if isinstance(one, Untested))
     return one.reason
 
 
-def offered(offer, data, **more):
+def offered(cause, data, **more):
     """What is offered for data of which more is known, none of it applied."""
     made = Training(None, data)
     known = pipeline_facts(made) | {"memory": 10**9} | more
     facts = Facts(data=made.kind, batch=2, steps=5, step_s=0.1, pipeline=known)
-    return list(offer(facts))
+    return list(cause.candidates(facts))
 
 
 def with_it(data, *found):
@@ -33,9 +35,9 @@ def with_it(data, *found):
     return made.data
 
 
-def applied(offer, data, **more):
+def applied(cause, data, **more):
     """What is offered for data, and the data with it."""
-    found = offered(offer, data, **more)
+    found = offered(cause, data, **more)
     return found, with_it(data, *found)
 
 

@@ -7,21 +7,15 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.causes import ahead, applicable, stages
 from perfkit.training.diagnose.change import Change
-from perfkit.training.diagnose.changes import pipeline
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import chain
 from perfkit.training.diagnose.pipeline.facts import pipeline_facts
 from perfkit.training.diagnose.pipeline.memory import Worth
 from perfkit.training.diagnose.training import Training
 from tests.training.diagnose import fits
-from tests.training.diagnose.changes.offered import (
-    applied,
-    kinds,
-    offered,
-    why,
-    with_it,
-)
+from tests.training.diagnose.causes.offered import applied, kinds, offered, why, with_it
 
 DATA = tf.data.Dataset
 
@@ -41,7 +35,7 @@ def one(offer, dataset, **more):
 
 def test_a_random_map_that_is_serial_is_made_parallel_and_others_stay():
     dataset = DATA.range(10).map(drawn).batch(2, drop_remainder=True)
-    (change,), made = applied(pipeline.serial_map, dataset)
+    (change,), made = applied(stages.SERIAL_MAP, dataset)
     _, mapped, batch = chain(made)
     assert int(mapped._num_parallel_calls) == tf.data.AUTOTUNE
     assert bool(batch._drop_remainder)
@@ -51,28 +45,28 @@ def test_a_random_map_that_is_serial_is_made_parallel_and_others_stay():
 
 def test_a_serial_interleave_and_python_are_made_parallel():
     dataset = DATA.range(4).interleave(DATA.range, cycle_length=3).batch(2)
-    first = chain(applied(pipeline.serial_map, dataset)[1])[0]
+    first = chain(applied(stages.SERIAL_MAP, dataset)[1])[0]
     assert type(first).__name__ == "_ParallelInterleaveDataset"
     assert int(first._cycle_length) == 3
-    assert isinstance(one(pipeline.serial_map, DATA.range(9).map(python)), Change)
+    assert isinstance(one(stages.SERIAL_MAP, DATA.range(9).map(python)), Change)
 
 
 def test_what_tensorflow_makes_parallel_itself_is_not_tried():
     plain = DATA.range(10).map(lambda x: x * 2).batch(2)
-    assert "by itself" in one(pipeline.serial_map, plain).reason
+    assert "by itself" in one(stages.SERIAL_MAP, plain).reason
     options = tf.data.Options()
     options.experimental_optimization.map_parallelization = False
-    assert isinstance(one(pipeline.serial_map, plain.with_options(options)), Change)
+    assert isinstance(one(stages.SERIAL_MAP, plain.with_options(options)), Change)
 
 
 def test_a_prefetch_is_tried_only_where_there_is_none():
     plain = DATA.range(9).batch(2)
     options = tf.data.Options()
     own = plain.prefetch(1).with_options(options)
-    assert "already" in one(pipeline.no_prefetch, own).reason
+    assert "already" in one(ahead.NO_PREFETCH, own).reason
     plan = ["Range", "BatchV2", "Prefetch"]
-    assert "by itself" in one(pipeline.no_prefetch, plain, plan=plan).reason
-    _, made = applied(pipeline.no_prefetch, plain, plan=plan[:2])
+    assert "by itself" in one(ahead.NO_PREFETCH, plain, plan=plan).reason
+    _, made = applied(ahead.NO_PREFETCH, plain, plan=plan[:2])
     assert kinds(made)[-1] == "prefetch"
 
 
@@ -82,12 +76,12 @@ def half(number):
 
 def test_a_cache_is_offered_with_what_it_would_take():
     dataset = DATA.range(1000).shuffle(9).map(half).batch(2)
-    (change,), made = applied(pipeline.no_cache, dataset)
+    (change,), made = applied(stages.NO_CACHE, dataset)
     # A thousand numbers of four bytes.
     assert "about 4 KB" in change.changes
     assert "shuffle behind it" in change.fix
-    stages = kinds(made)
-    assert stages.index("map") < stages.index("cache") < stages.index("shuffle")
+    order = kinds(made)
+    assert order.index("map") < order.index("cache") < order.index("shuffle")
     assert int(made.cardinality()) == 500
 
 
@@ -100,7 +94,7 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
         (data.map(half), "are free"),
         (data.filter(lambda number: number > 3).map(half), "how many"),
     ):
-        assert said in one(pipeline.no_cache, dataset.batch(2), memory=60).reason
+        assert said in one(stages.NO_CACHE, dataset.batch(2), memory=60).reason
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -112,7 +106,7 @@ def test_behind_a_map_inside_keras_no_cache_is_to_be_typed(tmp_path, shuffle):
         tmp_path, image_size=(8, 8), batch_size=2, shuffle=shuffle
     )
     drawn = images.map(lambda image, label: (tf.image.random_hue(image, 0.1), label))
-    fix = one(pipeline.no_cache, drawn).fix
+    fix = one(stages.NO_CACHE, drawn).fix
     assert fix.startswith("image_dataset_from_directory(..., batch_size=None), then ")
     assert f".cache(){'.shuffle(n)' * shuffle}.batch(b) right behind it" in fix
 
@@ -121,21 +115,21 @@ def test_windows_with_their_targets_are_kept_inside_keras_too():
     windows = keras.utils.timeseries_dataset_from_array(
         np.zeros((99, 2), "float32"), np.zeros(99, "float32"), 8
     )
-    fix = one(pipeline.no_cache, windows).fix
+    fix = one(stages.NO_CACHE, windows).fix
     assert fix.startswith("timeseries_dataset_from_array(..., batch_size=None), then ")
     zipped = DATA.zip(windows, windows)
-    assert one(pipeline.no_cache, zipped).fix == ".cache() behind the zip"
+    assert one(stages.NO_CACHE, zipped).fix == ".cache() behind the zip"
 
 
 def test_batches_are_copied_ahead_to_a_gpu_alone():
-    assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).reason
-    change = one(pipeline.host_to_device, DATA.range(3), gpus=1)
+    assert "no GPU" in one(ahead.HOST_TO_DEVICE, DATA.range(3)).reason
+    change = one(ahead.HOST_TO_DEVICE, DATA.range(3), gpus=1)
     assert "prefetch_to_device" in change.fix
 
 
 def test_all_that_helps_can_be_applied_one_after_the_other():
     dataset = DATA.range(40).map(half).map(lambda x: x + tf.random.uniform(())).batch(2)
-    offers = (pipeline.serial_map, pipeline.no_cache, pipeline.no_prefetch)
+    offers = (stages.SERIAL_MAP, stages.NO_CACHE, ahead.NO_PREFETCH)
     plan = ["Range", "MapAndBatch"]
     made = with_it(dataset, *(one(offer, dataset, plan=plan) for offer in offers))
     assert kinds(made) == [
@@ -148,9 +142,9 @@ def test_all_that_helps_can_be_applied_one_after_the_other():
 def test_where_tensorflow_does_not_tell_of_its_stages_nothing_is_tested(monkeypatch):
     dataset = DATA.range(9).map(drawn).batch(2)
     monkeypatch.delattr(tf.data.Dataset, "cardinality")
-    found = {one.cause for one in offered(pipeline.untold, dataset)}
-    assert {"serial-map", "no-cache", "python-input"} <= found
-    assert list(pipeline.untold(Facts(pipeline={"stages": []}))) == []
+    known = pipeline_facts(Training(None, dataset)) | {"memory": 10**9}
+    _, untested = applicable(Facts(data="tf.data", pipeline=known))
+    assert {"serial-map", "no-cache", "python-input"} <= untested.keys()
 
 
 IMAGES = np.arange(12 * 4 * 4 * 3, dtype="uint8").reshape(12, 4, 4, 3)
@@ -178,7 +172,7 @@ def values(dataset):
 
 def test_maps_that_do_the_same_to_a_batch_follow_it_in_their_order():
     given = images().map(halved).map(shifted).batch(5).prefetch(1)
-    (change,), made = applied(pipeline.per_example, given)
+    (change,), made = applied(stages.PER_EXAMPLE_MAP, given)
     assert change.fix.startswith(".batch(...).map(halved).map(shifted) instead of")
     assert change.after == "without input"
     assert kinds(made)[1:] == ["batch", "map", "map", "prefetch"]
@@ -186,7 +180,7 @@ def test_maps_that_do_the_same_to_a_batch_follow_it_in_their_order():
     assert made.element_spec == given.element_spec
     # A shuffle between them stays in front of the batch.
     given = images().map(halved, num_parallel_calls=2).shuffle(12).batch(4)
-    (_,), made = applied(pipeline.per_example, given)
+    (_,), made = applied(stages.PER_EXAMPLE_MAP, given)
     assert kinds(made)[1:] == ["shuffle", "batch", "map"]
     assert int(chain(made)[-1]._num_parallel_calls) == 2
 
@@ -220,24 +214,24 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
     ("offer", "right"),
     [
         *(
-            (pipeline.per_example, images().map(function).batch(4))
+            (stages.PER_EXAMPLE_MAP, images().map(function).batch(4))
             for function in (by_its_largest, flat, drawn_too, if_bright, rows_only)
         ),
-        (pipeline.per_example, ALIKE.map(by_its_largest).batch(4)),
-        (pipeline.per_example, images().map(shifted).cache().batch(4)),
-        (pipeline.per_example, images().map(shifted)),
-        (pipeline.per_example, images().batch(4).map(shifted)),
-        (pipeline.late_shuffle, images().shuffle(12).map(halved).batch(4)),
-        (pipeline.late_shuffle, images().map(halved).cache().shuffle(12).batch(4)),
-        (pipeline.late_shuffle, images().batch(4).shuffle(3)),
-        (pipeline.serial_map, DATA.range(10).map(drawn, num_parallel_calls=2).batch(2)),
-        (pipeline.slow_read, DATA.range(3)),
+        (stages.PER_EXAMPLE_MAP, ALIKE.map(by_its_largest).batch(4)),
+        (stages.PER_EXAMPLE_MAP, images().map(shifted).cache().batch(4)),
+        (stages.PER_EXAMPLE_MAP, images().map(shifted)),
+        (stages.PER_EXAMPLE_MAP, images().batch(4).map(shifted)),
+        (stages.LATE_SHUFFLE, images().shuffle(12).map(halved).batch(4)),
+        (stages.LATE_SHUFFLE, images().map(halved).cache().shuffle(12).batch(4)),
+        (stages.LATE_SHUFFLE, images().batch(4).shuffle(3)),
+        (stages.SERIAL_MAP, DATA.range(10).map(drawn, num_parallel_calls=2).batch(2)),
+        (stages.SLOW_READ, DATA.range(3)),
         # Other data than a pipeline have no stages.
         *(
             (offer, (np.zeros(3), np.zeros(3)))
             for offer in (
-                *(pipeline.serial_map, pipeline.no_prefetch, pipeline.no_cache),
-                *(pipeline.host_to_device, pipeline.late_shuffle),
+                *(stages.SERIAL_MAP, ahead.NO_PREFETCH, stages.NO_CACHE),
+                *(ahead.HOST_TO_DEVICE, stages.LATE_SHUFFLE),
             )
         ),
     ],
@@ -248,7 +242,7 @@ def test_what_is_right_or_would_do_something_else_is_left_alone(offer, right):
 
 def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
     given = images().map(halved).map(shifted).prefetch(1).shuffle(12, seed=3).batch(4)
-    (change,), made = applied(pipeline.late_shuffle, given)
+    (change,), made = applied(stages.LATE_SHUFFLE, given)
     assert change.own_pauses
     assert "shuffle(12) before" in change.fix
     assert kinds(made)[1:] == ["shuffle", "map", "map", "prefetch", "batch"]
@@ -264,7 +258,7 @@ def test_what_short_epochs_would_show_wrongly_is_not_tried():
         (some.map(halved).shuffle(90), "short epoch"),
         (images().repeat().map(halved).shuffle(90), "once"),
     ):
-        assert said in one(pipeline.late_shuffle, dataset.batch(4)).reason
+        assert said in one(stages.LATE_SHUFFLE, dataset.batch(4)).reason
 
 
 def files(folder, count=4):
@@ -290,7 +284,7 @@ def test_records_are_kept_behind_their_reader_and_read_once(tmp_path):
     dataset = tf.data.TFRecordDataset(path).map(tf.strings.length).batch(3)
     # Their number is guessed from the size of the file: twelve of four bytes.
     assert pipeline_facts(Training(None, dataset))["bytes"] == 48
-    _, made = applied(pipeline.slow_read, dataset)
+    _, made = applied(stages.SLOW_READ, dataset)
     (tmp_path / "some.tfrecord").unlink()
     assert next(iter(made)).numpy().tolist() == [9, 9, 9]
 
@@ -303,10 +297,10 @@ def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
     names = DATA.from_tensor_slices(files(tmp_path))
     dataset = names.map(label_and_text).batch(2)
     before = [[part.numpy().tolist() for part in batch] for batch in dataset]
-    _, made = applied(pipeline.slow_read, dataset)
+    _, made = applied(stages.SLOW_READ, dataset)
     # What reads and works in one stage cannot be told apart.
     both = DATA.zip((names.map(tf.io.read_file), names)).batch(2)
-    assert "in one stage" in one(pipeline.slow_read, both).reason
+    assert "in one stage" in one(stages.SLOW_READ, both).reason
     for path in tmp_path.rglob("*.txt"):
         path.unlink()
     after = [[part.numpy().tolist() for part in batch] for batch in made]
@@ -315,13 +309,13 @@ def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
 
 def test_a_cache_behind_the_work_is_not_combined_with_this(tmp_path):
     texts = tf.data.TFRecordDataset(records(tmp_path))
-    change = one(pipeline.slow_read, texts.map(tf.strings.length))
+    change = one(stages.SLOW_READ, texts.map(tf.strings.length))
     assert isinstance(change, Change)
     assert not change.combines
     random = texts.map(
         lambda text: tf.strings.length(text) + tf.random.uniform((), 0, 9, tf.int32)
     )
-    assert one(pipeline.slow_read, random).combines
+    assert one(stages.SLOW_READ, random).combines
 
 
 # Python in a pipeline.
@@ -342,12 +336,12 @@ class Batches(keras.utils.PyDataset):
 
 def without_python(data, steps=2):
     training = Training(None, data)
-    pipeline.made_beforehand(training, worth=Worth(steps))
+    stages.made_beforehand(training, worth=Worth(steps))
     return training.data
 
 
 def found(data):
-    return offered(pipeline.python_input, data)
+    return offered(stages.PYTHON_INPUT, data)
 
 
 def test_python_in_a_map_is_called_beforehand_only_and_what_comes_before_it_goes_on(
@@ -398,7 +392,7 @@ def test_keras_trains_on_what_a_generator_made_beforehand():
             yield np.ones((4, 2), "float32"), np.ones(4, "float32")
 
     training = fits.training(batches, steps_per_epoch=5)
-    pipeline.made_beforehand(training, worth=Worth(3))
+    stages.made_beforehand(training, worth=Worth(3))
     training.fit([], epochs=2)
     assert training.model.optimizer.iterations == 10
 
@@ -414,7 +408,7 @@ def test_a_generator_goes_on_with_what_was_made_beforehand():
 
 
 def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
-    monkeypatch.setattr(pipeline, "cores", lambda: 6)
+    monkeypatch.setattr(stages, "cores", lambda: 6)
     beforehand, workers = found(Batches())
     assert beforehand.cause == workers.cause == "python-input"
     assert workers.name == "6 workers"
@@ -433,7 +427,7 @@ def test_where_nobody_limits_cores_there_are_as_many_workers_as_of_all(monkeypat
 
 
 def test_of_keras_own_generator_no_class_is_to_be_changed(monkeypatch):
-    monkeypatch.setattr(pipeline, "cores", lambda: 6)
+    monkeypatch.setattr(stages, "cores", lambda: 6)
     images = tf.keras.preprocessing.image.ImageDataGenerator()
     beforehand, workers = found(images.flow(np.zeros((4, 8, 8, 3))))
     assert workers.fix == "generator.workers = 6 above fit"
@@ -458,8 +452,8 @@ def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
 def test_python_is_not_tried_where_there_is_none_or_another_change_tells_of_it():
     retraced = {"step": {"changed": {"words": "shape"}, "because": [], "traces": 9}}
     known = {"data": "tf.data", "pipeline": {"python": ["generator"]}}
-    assert "retracing" in why(pipeline.python_input, **known, retraced=retraced)
+    assert "retracing" in why(stages.PYTHON_INPUT, **known, retraced=retraced)
     debugging = {"debugging": ["tf.data.experimental.enable_debug_mode()"]}
-    assert "debug mode" in why(pipeline.python_input, **known, settings=debugging)
+    assert "debug mode" in why(stages.PYTHON_INPUT, **known, settings=debugging)
     assert found(DATA.range(3).map(lambda x: x + 1)) == []
     assert found((np.zeros(3), np.zeros(3))) == []

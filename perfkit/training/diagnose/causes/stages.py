@@ -1,4 +1,4 @@
-"""The stages of a pipeline: parallel, ahead, kept, reordered, and without Python."""
+"""The stages of a pipeline: reordered, parallel, kept, and without Python."""
 
 import copy
 import functools
@@ -8,8 +8,15 @@ from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.change import Change, Untested, of_data
-from perfkit.training.diagnose.changes.resident import NAME as CEILING
+from perfkit.findings.diagnosis import WITHOUT_INPUT
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
+from perfkit.training.diagnose.code import Code, Splice, Unsure, require
 from perfkit.training.diagnose.facts import Facts, epochs_for
 from perfkit.training.diagnose.pipeline import (
     again,
@@ -30,6 +37,7 @@ from perfkit.training.diagnose.pipeline.memory import (
     keep_first,
     per_step,
 )
+from perfkit.training.diagnose.rewrite import line_of_stage, set_argument
 from perfkit.training.diagnose.settings import cores
 from perfkit.training.diagnose.training import Training
 
@@ -48,26 +56,14 @@ def worth_of(facts: Facts) -> Worth:
     return Worth(min(_MOST, max(_FEWEST, round(_WORTH_S / seconds))))
 
 
-_CAUSES = (
-    *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
-    *("per-example-map", "late-shuffle", "padding"),
-)
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
 _AUTOTUNE = -1
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
-_defect = functools.partial(Change, kind="defect", after=CEILING)
+_change = functools.partial(Change, after=WITHOUT_INPUT)
 
 
-def untold(facts: Facts) -> Iterator[Untested]:
-    """Return the causes in stages as untested if TensorFlow does not describe them."""
-    reason = facts.pipeline.get("missing")
-    if reason:
-        for cause in _CAUSES:
-            yield Untested(cause, reason)
-
-
-def serial_map(facts: Facts) -> Iterator[Change | Untested]:
+def serial_map(facts: Facts) -> Candidates:
     """Make every map and interleave parallel that does one element at a time."""
     serial = [stage for stage in facts.stages if is_serial(stage)]
     if not serial:
@@ -75,55 +71,36 @@ def serial_map(facts: Facts) -> Iterator[Change | Untested]:
     # TensorFlow makes the other maps parallel by itself.
     remaining = [s for s in serial if s["stateful"] or s["kind"] == "interleave"]
     if facts.pipeline["rewrites"] and not remaining:
-        yield Untested("serial-map", "TensorFlow makes these maps parallel by itself")
+        yield Untested("TensorFlow makes these maps parallel by itself")
         return
     kinds = [stage["kind"] for stage in serial]
     distinct = sorted(set(kinds))
     counts = " and ".join(f"{kinds.count(kind)} {kind}" for kind in distinct)
     calls = "(..., num_parallel_calls=tf.data.AUTOTUNE)"
-    yield _defect(
+    yield _change(
         name="parallel maps",
-        cause="serial-map",
         changes=f"{counts} stage work on several elements at a time.",
         fix=" and ".join(f".{kind}{calls}" for kind in distinct),
         apply=in_parallel,
     )
 
 
-def no_prefetch(facts: Facts) -> Iterator[Change | Untested]:
-    """Batches made ahead while the model works."""
-    if not facts.stages:
-        return
-    if facts.pipeline["prefetched"]:
-        yield Untested("no-prefetch", "the pipeline ends in a prefetch already")
-    elif facts.pipeline.get("plan", [])[-1:] == ["Prefetch"]:
-        yield Untested("no-prefetch", "TensorFlow puts a prefetch at its end by itself")
-    else:
-        yield _defect(
-            name="prefetch",
-            cause="no-prefetch",
-            changes="The next batches are made while the model works on this one.",
-            fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
-            apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
-        )
-
-
-def no_cache(facts: Facts) -> Iterator[Change | Untested]:
+def no_cache(facts: Facts) -> Candidates:
     """Cache what is the same in each epoch."""
     pipeline, stages = facts.pipeline, facts.stages
     if not stages:
         return
     place, need, room = pipeline["cache"], pipeline["bytes"], pipeline["memory"]
     if pipeline["cached"]:
-        yield Untested("no-cache", "the pipeline has a cache already")
+        yield Untested("the pipeline has a cache already")
         return
     if place is None or need is None:
-        yield Untested("no-cache", pipeline["why"])
+        yield Untested(pipeline["why"])
         return
     size = units.size(need)
     if need > _ROOM * room:
         free = f"and {units.size(room)} of memory are free"
-        yield Untested("no-cache", f"its elements would take about {size}, {free}")
+        yield Untested(f"its elements would take about {size}, {free}")
         return
     behind = stages[place["after"]]["kind"]
     moved = " and ".join(stages[index]["kind"] for index in place["moved"])
@@ -136,29 +113,12 @@ def no_cache(facts: Facts) -> Iterator[Change | Untested]:
         shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
         fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
         fix += "behind it; what it makes to validate on needs a .batch(b), too"
-    yield _defect(
+    yield _change(
         name="cache",
-        cause="no-cache",
         changes=f"What leaves the {behind} is kept in memory{order}; all of it takes "
         f"about {size}.",
         fix=fix,
         apply=functools.partial(cached, worth=worth_of(facts)),
-    )
-
-
-def host_to_device(facts: Facts) -> Iterator[Change | Untested]:
-    """Batches copied to the GPU ahead."""
-    if not facts.stages:
-        return
-    if not facts.pipeline.get("gpus"):
-        yield Untested("host-to-device", "there is no GPU that batches are copied to")
-        return
-    yield _defect(
-        name="copied ahead",
-        cause="host-to-device",
-        changes="The next batches are copied to the GPU while it works on this one.",
-        fix='dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))',
-        apply=of_data(copied_ahead),
     )
 
 
@@ -181,14 +141,6 @@ def cached(training: Training, *, worth: Worth) -> None:
         training.data = keep_after(training.data, after, worth, moved)
 
 
-def copied_ahead(dataset: Any) -> Any:
-    """Let batches be copied to the first GPU ahead; has to come last."""
-    import tensorflow as tf
-
-    return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
-
-
-_LATE = "late-shuffle"
 # Stages that give an element for each that they are given.
 _ONE_TO_ONE = ("map", "prefetch", "options")
 # A trial's epochs are short: of a longer buffer that holds less than all they would
@@ -196,16 +148,15 @@ _ONE_TO_ONE = ("map", "prefetch", "options")
 _SMALL_SHARE = 0.1
 
 
-def per_example(facts: Facts) -> Iterator[Change]:
+def per_example(facts: Facts) -> Candidates:
     """Batch before maps that do the same to a batch as to each example."""
     names = facts.pipeline.get("for batches") or []
     if not names:
         return
     listed = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
     calls = "".join(f".map({name or '...'})" for name in reversed(names))
-    yield _defect(
+    yield _change(
         name="batch before map",
-        cause="per-example-map",
         changes=f"{listed} is called for each batch instead of each example; for the "
         "first examples the result is the same.",
         fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
@@ -214,7 +165,7 @@ def per_example(facts: Facts) -> Iterator[Change]:
     )
 
 
-def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
+def late_shuffle(facts: Facts) -> Candidates:
     """A shuffle in front of the maps whose results it holds."""
     stages = facts.stages
     place = _late([stage["kind"] for stage in stages])
@@ -226,14 +177,13 @@ def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
         reason = (
             "a short epoch does not show how long its buffer takes to fill and empty"
         )
-        yield Untested(_LATE, reason)
+        yield Untested(reason)
         return
     if count < 0:
-        yield Untested(_LATE, "data without an end fill the buffer once")
+        yield Untested("data without an end fill the buffer once")
         return
-    yield _defect(
+    yield _change(
         name="shuffle before map",
-        cause=_LATE,
         changes=f"The shuffle of {min(size, count)} elements is filled with what the "
         "map is given, so that each epoch begins before all of that is mapped.",
         fix=f".shuffle({size}) before .map(...), not behind it: the buffer fills at "
@@ -278,7 +228,7 @@ _FIXES = {
 }
 
 
-def slow_read(facts: Facts) -> Iterator[Change | Untested]:
+def slow_read(facts: Facts) -> Candidates:
     """Records kept behind their reader, or files copied into memory."""
     stages = facts.stages
     if not facts.pipeline.get("reads"):
@@ -286,15 +236,15 @@ def slow_read(facts: Facts) -> Iterator[Change | Untested]:
     place = _reader(stages)
     if place is None:
         reason = "what reads the files also works on them, in one stage"
-        yield Untested("slow-read", reason)
+        yield Untested(reason)
         return
     records = stages[place]["records"]
     subject = "The records" if records else "The files"
-    yield _defect(
+    yield _change(
         name="read from memory",
-        cause="slow-read",
         changes=f"{subject} come out of memory; all that is done to them stays.",
         fix=_FIXES[records],
+        subject="With its files in memory the training",
         apply=functools.partial(read_from_memory, worth=worth_of(facts)),
         # A cache behind the work also saves the reading.
         combines=facts.pipeline["cache"] is None,
@@ -321,7 +271,6 @@ def read_from_memory(training: Training, *, worth: Worth) -> None:
         training.data = from_there(training.data, place, worth)
 
 
-_PYTHON = "python-input"
 _INSTEAD = {
     "PyDataset": "{less}, or a tf.data.Dataset of TensorFlow's own operations",
     "from_generator": "tf.data.Dataset.from_tensor_slices or a reader of files, and "
@@ -336,18 +285,16 @@ _INSTEAD = {
 }
 
 
-def python_input(facts: Facts) -> Iterator[Change | Untested]:
+def python_input(facts: Facts) -> Candidates:
     """The results of Python made beforehand; a PyDataset also with more workers."""
     ways = facts.pipeline.get("python", [])
     if not ways or facts.counts:
         return
     if facts.reshaped:
-        yield Untested(
-            _PYTHON, "the few results that are kept would end retracing, too"
-        )
+        yield Untested("the few results that are kept would end retracing, too")
         return
     if any("debug_mode" in line for line in facts.settings.get("debugging", ())):
-        yield Untested(_PYTHON, "debug mode runs all maps in Python, and is measured")
+        yield Untested("debug mode runs all maps in Python, and is measured")
         return
     maps = [
         f"the {stage['kind']} of `{stage['function']}`"
@@ -362,21 +309,22 @@ def python_input(facts: Facts) -> Iterator[Change | Untested]:
         workers = less = f"generator.workers = {cores()} above fit"
     filled = {"cores": cores(), "where": where, "less": less}
     fixes = [_INSTEAD[way].format(**filled) for way in ways]
-    yield _defect(
+    yield _change(
         name="without Python",
-        cause=_PYTHON,
         changes=f"What Python makes ({', '.join(ways)}{where}) was made beforehand and "
         "is given again from memory; the gain is the share spent in Python.",
         fix=" and ".join(fixes),
+        mind="What replaces it takes time, too.",
+        subject="With what Python makes in memory the training",
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
     )
     if facts.data == "PyDataset" and facts.pipeline["workers"] < cores() > 1:
-        yield _defect(
+        yield _change(
             name=f"{cores()} workers",
-            cause=_PYTHON,
             changes=f"{cores()} threads of Python make batches instead of "
             f"{facts.pipeline['workers']}.",
             fix=workers,
+            do=f"Let {cores()} workers make the batches",
             apply=functools.partial(more_workers, workers=cores()),
         )
 
@@ -450,3 +398,81 @@ def _repeating(making: Any, steps: int) -> Any:
         yield from batches if len(batches) < steps else itertools.cycle(batches)
 
     return again_and_again
+
+
+def _line_of_cache(code: Code) -> int:
+    stages = code.pipeline.get("stages", [])
+    return code.line_of(stages[require(code.pipeline.get("cache"))["after"]])
+
+
+_PARALLEL = {
+    "map": ("map_func", "num_parallel_calls"),
+    "interleave": ("map_func", "cycle_length", "block_length", "num_parallel_calls"),
+}
+
+
+def _type_parallel(code: Code) -> Iterator[Splice]:
+    """Let every stage that works on one element at a time work on several."""
+    serial = [pair for pair in code.stages() if is_serial(pair[0])]
+    for entry, stage_call in serial:
+        call = require(stage_call)
+        value = f"{code.tensorflow(call)}.data.AUTOTUNE"
+        by_place = _PARALLEL[entry["kind"]]
+        yield from set_argument(code, call, "num_parallel_calls", value, by_place)
+
+
+def _type_cache(code: Code) -> Iterator[Splice]:
+    """Keep what a stage makes, where no other stage has to move for it."""
+    point = require(code.pipeline.get("cache"))
+    if point["moved"]:
+        raise Unsure
+    yield from code.text.call_on(code.result_of(point["after"]), ".cache()")
+
+
+_input = functools.partial(
+    KnownCause, kind="defect", group=WITHOUT_INPUT, of_stages=True
+)
+PER_EXAMPLE_MAP = _input(
+    id="per-example-map",
+    do="Batch before the map",
+    means="a map is called for each example instead of each batch",
+    offer=per_example,
+    line=line_of_stage(lambda stage: stage["kind"] == "batch"),
+)
+LATE_SHUFFLE = _input(
+    id="late-shuffle",
+    do="Shuffle before the map",
+    means="its shuffle is filled with what an expensive map made",
+    offer=late_shuffle,
+    line=line_of_stage(lambda stage: stage["kind"] == "shuffle", behind="map"),
+)
+SERIAL_MAP = _input(
+    id="serial-map",
+    do="Let the maps work on several elements at a time",
+    means="its map works on one element at a time",
+    offer=serial_map,
+    edit=_type_parallel,
+    line=line_of_stage(is_serial),
+)
+SLOW_READ = _input(
+    id="slow-read",
+    do="Read the files faster",
+    means="reading its files takes its time",
+    offer=slow_read,
+    line=line_of_stage(lambda stage: stage["records"]),
+)
+PYTHON_INPUT = _input(
+    id="python-input",
+    do="Make the input without Python",
+    means="Python makes its input",
+    offer=python_input,
+    line=line_of_stage(lambda stage: stage["python"]),
+)
+NO_CACHE = _input(
+    id="no-cache",
+    do="Cache what each epoch makes again",
+    means="each epoch does again what could be kept",
+    offer=no_cache,
+    edit=_type_cache,
+    line=_line_of_cache,
+)

@@ -3,12 +3,18 @@
 import keras
 import pytest
 
+from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
+from perfkit.training.diagnose.causes import observers
+from perfkit.training.diagnose.causes.observers import (
+    CALLBACK,
+    EPOCH_BOUNDARY,
+    VALIDATION,
+)
 from perfkit.training.diagnose.change import with_option
-from perfkit.training.diagnose.changes import observers
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.training import steps_of
-from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.causes.offered import named, why
 from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, trial
 
 
@@ -28,8 +34,8 @@ from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, 
     ],
 )
 def test_each_that_watches_is_left_out_alone_and_several_first_together(known, names):
-    found = named(observers.observers, **known)
-    group = [observers.GROUP] * (len(names) > 1)
+    found = named(CALLBACK, **known)
+    group = [WITHOUT_OBSERVERS] * (len(names) > 1)
     assert list(found) == [*group, *names]
     assert all(found[name].ceiling for name in group)
     assert all(found[name].after == "".join(group) for name in names)
@@ -43,20 +49,20 @@ def test_each_that_watches_is_left_out_alone_and_several_first_together(known, n
 
 def test_what_may_steer_the_training_is_not_to_be_left_out():
     known = {"callbacks": ("WarmUp", "CSVLogger"), "steering": ("WarmUp",)}
-    found = named(observers.observers, **known)
+    found = named(CALLBACK, **known)
     steering, logger = found["without WarmUp"], found["without CSVLogger"]
     assert "out of callbacks" in logger.fix
     assert "out of callbacks" not in steering.fix
-    assert "rather than leave it out" in steering.caution
-    assert logger.caution == ""
+    assert "rather than leave it out" in steering.mind
+    assert logger.mind == ""
 
 
 @pytest.mark.parametrize("name", ["without validation", "validation every 5 epochs"])
 def test_who_follows_the_validation_is_named_where_there_is_to_be_less(name):
     known = {"validation": True, "validated": 1, "following": ("EarlyStopping",) * 2}
-    caution = named(observers.epochs, **known)[name].caution
-    assert caution.startswith("`EarlyStopping`: a patience counts validations")
-    assert named(observers.epochs, **known | {"following": ()})[name].caution == ""
+    mind = named(VALIDATION, **known)[name].mind
+    assert mind.startswith("`EarlyStopping`: a patience counts validations")
+    assert named(VALIDATION, **known | {"following": ()})[name].mind == ""
 
 
 def test_what_the_facts_say_of_callbacks_is_by_class():
@@ -67,7 +73,7 @@ def test_what_the_facts_say_of_callbacks_is_by_class():
 
 
 def test_what_no_trial_runs_is_named_and_not_changed():
-    assert "RemoteMonitor" in why(observers.observers, callbacks=("RemoteMonitor",))
+    assert "RemoteMonitor" in why(CALLBACK, callbacks=("RemoteMonitor",))
 
 
 def called(clock, change):
@@ -90,7 +96,7 @@ def called(clock, change):
 
 def test_what_is_left_out_is_called_no_more(clock):
     assert ["loss", "mae"] in called(clock, lambda training: None)
-    alone = named(observers.observers, callbacks=("LambdaCallback", "Costs"))
+    alone = named(CALLBACK, callbacks=("LambdaCallback", "Costs"))
     assert called(clock, alone["without LambdaCallback"].apply) == []
     assert called(clock, observers.without_observers) == []
     hooks = called(clock, observers.without_metrics)
@@ -108,21 +114,21 @@ def test_who_follows_a_metric_goes_on_with_the_loss(followed):
 
 def test_validation_is_a_defect_only_where_it_takes_most_of_an_epoch():
     known = {"validation": True, "validated": 1, "validation_steps": 50}
-    change = named(observers.epochs, **known)["without validation"]
+    change = named(VALIDATION, **known)["without validation"]
     assert (change.kind, change.defect_from) == ("by gain", 2.0)
     assert "50 steps after every epoch" in change.changes
     assert "validation_freq" in change.fix
-    assert "without validation" not in named(observers.epochs)
+    assert named(VALIDATION) == {}
 
 
 def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     known = {"data": "tf.data", "steps": 5}
-    assert observers.ENDLESS in named(observers.epochs, **known)
-    assert "steps_per_epoch" in why(observers.epochs, **known, endless=True)
-    assert "nobody knows" in why(observers.epochs, data="tf.data")
-    assert "arrays" in why(observers.epochs, data="arrays", steps=5)
+    assert observers.ENDLESS in named(EPOCH_BOUNDARY, **known)
+    assert "steps_per_epoch" in why(EPOCH_BOUNDARY, **known, endless=True)
+    assert "nobody knows" in why(EPOCH_BOUNDARY, data="tf.data")
+    assert "arrays" in why(EPOCH_BOUNDARY, data="arrays", steps=5)
     several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
-    assert "no multiple" in why(observers.epochs, **several)
+    assert "no multiple" in why(EPOCH_BOUNDARY, **several)
 
 
 def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():
@@ -168,7 +174,7 @@ def test_how_long_a_validation_is_is_known_for_each_kind_of_data():
 
 
 def test_validation_may_come_more_seldom_by_as_much_as_it_came():
-    change = named(observers.epochs, validation=True, validated=2)[
+    change = named(VALIDATION, validation=True, validated=2)[
         "validation every 10 epochs"
     ]
     assert change.fix == "model.fit(..., validation_freq=10)"
@@ -186,13 +192,13 @@ def test_validation_may_come_more_seldom_by_as_much_as_it_came():
 
 def test_no_validation_is_put_off_beyond_the_last_epoch():
     known = {"validation": True, "validated": 1, "following": ("EarlyStopping",)}
-    found = named(observers.epochs, **known, asked=3)
+    found = named(VALIDATION, **known, asked=3)
     assert list(found) == ["without validation", "validation every 3 epochs"]
     assert "validation_freq=3" in found["without validation"].fix
-    assert "divide it by 3" in found["validation every 3 epochs"].caution
-    (alone,) = named(observers.epochs, **known, asked=1).values()
+    assert "divide it by 3" in found["validation every 3 epochs"].mind
+    (alone,) = named(VALIDATION, **known, asked=1).values()
     assert alone.fix.startswith("Fewer validation_steps")
-    assert alone.caution == ""
+    assert alone.mind == ""
     assert facts_of(training(rows(2), epochs=3)).asked == 3
     # A function need not say.
     assert facts_of(training(rows(2))).asked == 0

@@ -9,13 +9,13 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.findings.account import Account, Line
-from perfkit.findings.diagnosis import leaves_line_out, without_line
+from perfkit.findings.diagnosis import without_line
 from perfkit.findings.reports import of_diagnosis
 from perfkit.training.diagnose import gains, look
-from perfkit.training.diagnose.changes.lines import (
+from perfkit.training.diagnose.causes import lines
+from perfkit.training.diagnose.causes.lines import (
     hot,
     leave_out,
-    lines,
     remember,
     with_obstacles,
 )
@@ -25,11 +25,14 @@ from perfkit.training.diagnose.rounds import Screening, unmeasured
 from perfkit.training.diagnose.session import DiagnosisSession
 from perfkit.training.diagnose.training import handed_over
 from tests.training.diagnose import fits
-from tests.training.diagnose.changes.offered import named, why
+from tests.training.diagnose.causes.offered import named, why
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.diagnose.measurements import change, measured
 
-LINE = {"name": "without line 7", "file": "train.py", "cell": 0, "line": 7}
+LINE = {"file": "train.py", "cell": 0, "line": 7} | {
+    "name": "without line 7",
+    "where": "line 7",
+}
 HIDDEN, LOSS, METRIC = (
     LINE | {"parts": [part]}
     for part in ("layer hidden Dense", "loss mine", "metric mae")
@@ -223,10 +226,10 @@ def test_lines_are_offered_and_of_the_others_is_said_why_not():
         training(), [HIDDEN, HIDDEN | {"name": "without line 9", "line": 9}]
     )
     assert [one["why"] for one in known] == ["", ""]
-    offer = named(lines, lines=known)
+    offer = named(lines.LINE, lines=known)
     assert [one.cause for one in offer.values()] == ["line", "line"]
     assert all(one.ceiling and one.in_place for one in offer.values())
-    assert "cannot" in why(lines, lines=[HIDDEN | {"why": "it cannot"}])
+    assert "cannot" in why(lines.LINE, lines=[HIDDEN | {"why": "it cannot"}])
     # As they come from another process.
     assert Facts(**Facts(lines=known).as_note()) == Facts(lines=known)
 
@@ -307,8 +310,6 @@ def test_a_variant_is_called_after_its_line():
     assert without_line("train.py", "nets/unet.py", 5) == "without nets/unet.py line 5"
     assert without_line("a.ipynb", "a.ipynb", 5, 2) == "without cell 2 line 5"
     assert without_line("make_training", "", 5) == "without line 5"
-    assert leaves_line_out("without nets/unet.py line 5")
-    assert not leaves_line_out("without input")
 
 
 def test_lines_of_an_account_are_those_whose_layers_losses_and_metrics_take_most():
@@ -319,24 +320,25 @@ def test_lines_of_an_account_are_those_whose_layers_losses_and_metrics_take_most
     rows = (line(1, 5.0, "layer a Dense"), line(2, 3.0), line(3, 2.0, "loss own"))
     account = Account.__new__(Account)
     vars(account).update(training="train.py", lines=rows, elsewhere_s=0.0)
-    names = [one["name"] for one in hot(account)]
-    assert names == ["without line 1", "without line 3"]
+    names = [(one["name"], one["where"]) for one in hot(account)]
+    assert names == [("without line 1", "line 1"), ("without line 3", "line 3")]
 
 
 # What comes of it: a ceiling, and never a cause.
 
 
 def test_a_line_is_no_cause_and_makes_nothing_healthy():
-    one = change("without line 7", "line", "opportunity", ceiling=True)
+    one = change("without line 7", "line", ceiling=True, leaves_out="line 7")
     run = measured(without_line_7=3.0)
     assert gains.causes((one,), run) == ()
-    assert not gains.healthy((), run)
+    assert not gains.healthy((one,), (), run)
     assert unmeasured((one,), measured()) == ()
     assert Screening((one,))(measured(rounds=0)) == [one.name]
 
 
 def test_the_report_lists_it_among_the_limits():
-    found = diagnosis(rates={"as given": 1000.0, "without line 7": 3000.0}, causes=())
+    rates = {"as given": 1000.0, "without line 7": 3000.0}
+    found = diagnosis(rates=rates, causes=(), left_out={"without line 7": "line 7"})
     said = str(of_diagnosis(found).folds)
     assert "Without the work of line 7 the training would run 3.0 times" in said
     assert found.left_open == ()
@@ -366,8 +368,10 @@ def test_a_diagnosis_leaves_lines_out_beside_its_other_changes(tmp_path, monkeyp
     (tmp_path / "train.py").write_text(SCRIPT)
     wide = {"file": "train.py", "cell": 0, "line": 9, "parts": ["layer wide Dense"]}
     given = [
-        wide | {"name": "without line 9"},
-        wide | {"name": "without line 20", "line": 20, "parts": ["layer own Own"]},
+        wide | {"name": "without line 9", "where": "line 9"},
+        wide
+        | {"name": "without line 20", "where": "line 20", "line": 20}
+        | {"parts": ["layer own Own"]},
     ]
     real = look.look
 

@@ -1,0 +1,222 @@
+"""What a step computes: how many examples, and with how many bits."""
+
+import ast
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perfkit.errors import BadParameterError
+from perfkit.questions.shared import precision
+from perfkit.questions.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    PRECISIONS,
+    Hardware,
+    expected,
+    use_policy,
+)
+from perfkit.training.diagnose.causes.steps import UNCOUNTED
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
+from perfkit.training.diagnose.code import Code, Splice, Unsure, require
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.rewrite import fit_with, set_argument
+from perfkit.training.diagnose.source import keyword
+from perfkit.training.diagnose.training import (
+    BATCH,
+    Training,
+    examples_in,
+    see_every_step,
+    steps_of,
+)
+
+# The others are tried only where the first one brings something.
+_TIMES = (4, 2, 8)
+# A batch of this many is no small one: what more of it spares is the way to each step.
+_USUAL = 16
+
+
+def batch(facts: Facts) -> Candidates:
+    """Make batches larger, as long as the data fill one."""
+    if facts.loop:
+        return
+    largest = facts.steps or max(_TIMES)
+    fitting = [times for times in _TIMES if times <= largest]
+    if not fitting:
+        yield Untested("a batch holds all the data already")
+    note = "; callbacks see as many batches as before" if facts.callbacks else ""
+    if not facts.counted and facts.steps_per_execution > 1:
+        yield Untested(UNCOUNTED)
+        return
+    for times in fitting:
+        size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
+        yield Change(
+            name=f"batch ×{times}",
+            changes=f"{times} times as many examples in a batch{size}{note}.",
+            fix=f"A batch {times} times as large{size}. This changes the optimisation: "
+            "tune the learning rate anew, and watch the validation loss.",
+            do=f"Make the batch {times} times as large",
+            edit=functools.partial(_batch_size, times=times),
+            apply=functools.partial(enlarge, times=times),
+            after="" if times == fitting[0] else f"batch ×{fitting[0]}",
+            batches=times,
+            combines=False,
+            spares="step-overhead" if facts.batch >= _USUAL else "",
+        )
+
+
+def enlarge(training: Training, *, times: float) -> None:
+    """Put so many batches into one; validation and callbacks keep their own.
+
+    Raises:
+        BadParameterError: Its batches can be joined, and not parted.
+    """
+    arguments, data = training.arguments, training.data
+    if times >= 1:
+        see_every_step(arguments["callbacks"], steps_of(training), round(times))
+    if arguments.get("steps_per_epoch"):
+        arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
+    if training.kind == "arrays":
+        size = int(arguments.get("batch_size") or BATCH)
+        arguments.setdefault("validation_batch_size", size)
+        arguments["batch_size"] = round(size * times)
+    elif training.kind == "tf.data":
+        training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
+    elif times != round(times):
+        raise BadParameterError(
+            f"The batches of its {training.kind} can be joined and not parted: give a "
+            "multiple of their size."
+        )
+    elif training.kind == "PyDataset":
+        training.data = _merged_items(data, round(times))
+    else:
+
+        def joined() -> Iterator[Any]:
+            batches = iter(data())
+            while group := list(itertools.islice(batches, round(times))):
+                yield merged(group)
+
+        training.data = joined
+
+
+def _merged_items(data: Any, times: int) -> Any:
+    import keras
+
+    count = data.num_batches
+
+    class Merged(keras.utils.PyDataset):  # type: ignore[misc]
+        """Items of the user's own, several at a time."""
+
+        @property
+        def num_batches(self) -> int | None:
+            return None if count is None else -(-count // times)
+
+        def __getitem__(self, index: int) -> Any:
+            first = index * times
+            last = first + times if count is None else min(first + times, count)
+            return merged([data[i] for i in range(first, last)])
+
+        def on_epoch_begin(self) -> None:
+            data.on_epoch_begin()
+
+        def on_epoch_end(self) -> None:
+            data.on_epoch_end()
+
+    return Merged(
+        workers=data.workers,
+        use_multiprocessing=data.use_multiprocessing,
+        max_queue_size=data.max_queue_size,
+    )
+
+
+def merged(batches: Sequence[Any]) -> Any:
+    """Several batches of the same structure as one."""
+    import numpy as np
+    import tensorflow as tf
+
+    return tf.nest.map_structure(
+        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *batches
+    )
+
+
+def _batch_size(code: Code, times: int) -> Iterator[Splice]:
+    """Several times as many examples in a batch."""
+    batch, name = code.facts.get("batch"), "batch_size"
+    if code.argument("steps_per_epoch"):
+        raise Unsure
+    call, value = None, code.value(name)
+    if code.facts.get("data") != "arrays":
+        batches = [node for stage, node in code.stages() if stage["kind"] == "batch"]
+        call = require(batches[-1] if batches else None)
+        value = require(keyword(call, name, 0))
+    # Only the size that ran is changed, as it is written.
+    if value is not None and code.number(value) != batch:
+        raise Unsure
+    size = f"{times * int(require(batch))}"
+    if isinstance(value, ast.Name):
+        size = f"{times} * {value.id}"
+    if call is None:
+        yield from fit_with(code, name, size)
+    else:
+        yield from set_argument(code, call, name, size, (name,))
+
+
+SMALL_BATCH = KnownCause(
+    id="small-batch",
+    kind="opportunity",
+    do="Make the batch larger",
+    means="its batch is small for this machine",
+    mind="A larger batch changes what is learnt: tune the learning rate anew, and "
+    "watch the validation loss.",
+    offer=batch,
+    needs_fit=True,
+)
+
+_WORTH_TRYING = ("faster", "open")
+# What a step of the user's own has to do besides.
+_SCALED = {
+    BFLOAT16: "",
+    FLOAT16: " A `train_step` of your own has to train on "
+    "`optimizer.scale_loss(loss)`, because its gradients are divided by that scale.",
+}
+
+
+def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
+    """The policies that may pay on a machine; on this one where none is given."""
+    if facts.loop:
+        return
+    if facts.policy != FLOAT32:
+        yield Untested(f"the model has a policy already: {facts.policy}")
+        return
+    machine = machine or precision.read_hardware()
+    expectations = {
+        name: expected(PRECISIONS[name], machine) for name in (BFLOAT16, FLOAT16)
+    }
+    trying = [n for n in expectations if expectations[n].expect in _WORTH_TRYING]
+    for policy in trying:
+        yield Change(
+            name=policy,
+            changes=f"The layers compute in {PRECISIONS[policy].dtype}, and their "
+            "weights stay float32.",
+            fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
+            'give its last layer dtype="float32", and watch the loss.'
+            f"{_SCALED[policy]}",
+            do=f"Train with {PRECISIONS[policy].dtype}",
+            before=functools.partial(use_policy, policy),
+            combines=False,
+        )
+    if not trying:
+        yield Untested(expectations[BFLOAT16].because)
+
+
+PRECISION = KnownCause(
+    id="precision",
+    kind="opportunity",
+    do="Train with mixed precision",
+    means="it computes with more bits than it may need",
+    mind="Fewer bits may change what is learnt: watch the loss.",
+    offer=precisions,
+    needs_fit=True,
+)

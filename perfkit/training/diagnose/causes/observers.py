@@ -1,0 +1,392 @@
+"""Who watches the training: each callback, the metrics and the progress bar off, alone.
+
+Watching is legitimate work, so a little of it is no defect: a callback counts as one
+where the rate is a tenth higher without it, metrics and the progress bar where it is
+half as high again.
+"""
+
+import ast
+import functools
+import math
+import re
+from collections.abc import Iterator
+
+from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
+from perfkit.training.diagnose.causes.resident import one_iterator
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    with_option,
+)
+from perfkit.training.diagnose.code import Code, Splice, Unsure, require, value_at
+from perfkit.training.diagnose.epochs import SHORTENED
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import ITERATORS, OFTEN
+from perfkit.training.diagnose.rewrite import (
+    fit_with,
+    line_of_definition,
+    line_of_fit,
+    line_of_stage,
+)
+from perfkit.training.diagnose.source import called_name, dotted
+from perfkit.training.diagnose.training import (
+    LEFT_OUT,
+    Training,
+    epochs_between,
+    parted,
+    steps_of,
+)
+
+_CALLBACK_DEFECT = 1.10
+_USUAL_DEFECT = 1.5
+
+
+_watcher = functools.partial(Change, defect_from=_USUAL_DEFECT)
+
+
+def observers(facts: Facts) -> Candidates:
+    """All that watches at once, then every watcher that the training has."""
+    if facts.loop:
+        return
+    if after := group(facts):
+        yield _watcher(
+            name=after,
+            changes="Callbacks, metrics, validation and progress bar are left out.",
+            fix="Do less in what watches the training, or do it once an epoch.",
+            subject="Without all of it the training",
+            apply=without_observers,
+            ceiling=True,
+        )
+    for name in sorted(LEFT_OUT.intersection(facts.callbacks)):
+        yield Untested(f"{name} reaches beyond a trial, and none runs it")
+    for index, name in enumerate(facts.callbacks):
+        if name not in LEFT_OUT:
+            yield _without(facts, index, after)
+    if facts.metrics:
+        listed = ", ".join([*facts.metrics[:3], *["..."] * (len(facts.metrics) > 3)])
+        yield _watcher(
+            name="without metrics",
+            changes=f"The metrics of compile() are left out ({listed}).",
+            fix="Leave the costly one out of model.compile(metrics=[...]), give it "
+            "fewer thresholds, or compute it on the validation data alone.",
+            do="Leave the costly metrics out of compile",
+            subject="Without them the training",
+            apply=without_metrics,
+            after=after,
+        )
+    if facts.progress:
+        yield _watcher(
+            name="without progress bar",
+            changes="The progress bar is not drawn.",
+            fix="model.fit(..., verbose=2), a line for each epoch, or verbose=0",
+            do="Draw no progress bar",
+            subject=_WITHOUT_IT,
+            edit=lambda code: fit_with(code, "verbose", "2"),
+            apply=without_progress_bar,
+            after=after,
+        )
+
+
+def group(facts: Facts) -> str:
+    """The name of the change that leaves out all; "" where there is one at most."""
+    watching = [name for name in facts.callbacks if name not in LEFT_OUT]
+    several = len(watching) + sum(
+        map(bool, (facts.metrics, facts.progress, facts.validation))
+    )
+    return WITHOUT_OBSERVERS if several > 1 else ""
+
+
+def _without(facts: Facts, index: int, after: str) -> Change:
+    name = facts.callbacks[index]
+    before = facts.callbacks[:index].count(name)
+    label = f"{name} ({before + 1})" if before else name
+    if steering := name in facts.steering:
+        do, fix = (
+            f"Let `{label}` do less",
+            f"Let {label} do less, or call it more seldom.",
+        )
+    else:
+        less = _REMEDY.get(name, "once an epoch instead of once a batch")
+        do = f"Leave `{label}` out, or let it do less"
+        fix = f"Leave {label} out of callbacks=[...], or let it do less: {less}."
+    return _watcher(
+        name=f"without {label}",
+        defect_from=_CALLBACK_DEFECT,
+        changes=f"The callback {label} is left out.",
+        fix=fix,
+        do=do,
+        mind=_STEERS if steering else "",
+        subject=_WITHOUT_IT,
+        edit=functools.partial(_leave_out, name=name, number=before),
+        line=lambda code: line_of_definition(code, label),
+        apply=functools.partial(without_callback, index=index),
+        after=after,
+        needed=steering,
+    )
+
+
+_WITHOUT_IT = "Without it the training"
+
+
+_STEERS = (
+    "It may steer the training, by the learning rate, the weights or when it ends: "
+    "make it cheaper or call it more seldom rather than leave it out."
+)
+_REMEDY = {
+    "ModelCheckpoint": "save seldom (save_freq), or the weights alone",
+    "BackupAndRestore": "save once in several epochs",
+    "TensorBoard": "update_freq='epoch', histogram_freq=0, profile_batch=0",
+    "CSVLogger": "log once in several epochs",
+}
+
+
+def without_callback(training: Training, *, index: int) -> None:
+    """Leave one callback out; the others keep their places."""
+    callbacks = list(training.arguments["callbacks"])
+    callbacks[index] = None
+    training.arguments["callbacks"] = callbacks
+
+
+def without_observers(training: Training) -> None:
+    """Train, and let nothing watch."""
+    without_validation(training)
+    without_metrics(training)
+    without_progress_bar(training)
+    training.arguments["callbacks"] = []
+
+
+def without_metrics(training: Training) -> None:
+    """Leave the compiled metrics out; nothing else is compiled anew."""
+    training.model._compile_metrics = None
+    training.trace_anew()
+    for callback in training.arguments["callbacks"]:
+        followed = getattr(callback, "monitor", None)
+        if isinstance(followed, str) and followed not in ("loss", "val_loss"):
+            # What follows a metric goes on working, on what is still there.
+            callback.monitor, callback.mode = "loss", "min"
+
+
+def without_progress_bar(training: Training) -> None:
+    """Draw nothing."""
+    training.arguments["verbose"] = 0
+
+
+# What callbacks of Keras's write, and what may read that.
+_WRITE = ("ModelCheckpoint", "CSVLogger", "BackupAndRestore")
+_READ = (
+    *("load_model", "load_weights", "latest_checkpoint", "restore", "read_csv"),
+    *("genfromtxt", "loadtxt", "reader", "DictReader"),
+)
+
+
+def _leave_out(code: Code, name: str, number: int) -> Iterator[Splice]:
+    """Take a callback, of this class the one of this number, out of what fit gets."""
+    listed = [*(code.facts.get("callbacks") or ())]
+    within, place = require(code.argument("callbacks"))
+    value = value_at(within, place)
+    items = code.resolve(value)
+    # What steers the training is made cheaper, and stays.
+    if name not in listed or name in (code.facts.get("steering") or ()):
+        raise Unsure
+    if isinstance(items, ast.List | ast.Tuple):
+        elements = [code.resolve(item) for item in items.elts]
+        kinds = [called_name(e) if isinstance(e, ast.Call) else "" for e in elements]
+        if kinds.count(name) != listed.count(name):
+            raise Unsure
+        within = items
+        place = [at for at, kind in enumerate(kinds) if kind == name][number]
+        value = items.elts[place]
+    elif not isinstance(items, ast.Call) or called_name(items) != name:
+        raise Unsure
+    # One use gives it its name, one hands it over: any other may ask what it has seen.
+    uses = [node for node in code.nodes if dotted(node) == dotted(value) != ""]
+    if len(uses) > 2 or (name in _WRITE and code.calls_of(*_READ)):
+        label = f"{name} ({number + 1})" if number else name
+        raise Unsure(
+            f"What `{name}` writes may be read later: let it write less often, and "
+            "keep it.",
+            do=f"Let `{label}` do less",
+        )
+    yield from code.text.remove(within, place)
+
+
+CALLBACK = KnownCause(
+    id="callback",
+    kind="by gain",
+    do="Let less watch the training",
+    means="what watches the training takes its time",
+    group=WITHOUT_OBSERVERS,
+    offer=observers,
+    needs_fit=True,
+)
+
+_WITHOUT = "without validation"
+# Times as many epochs from one validation to the next.
+SELDOM = 5
+
+
+def validation(facts: Facts) -> Candidates:
+    """Validate never, and more seldom."""
+    if facts.loop or not facts.validation:
+        return
+    steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
+    often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
+    # Put off beyond the last epoch there would be none.
+    seldom = round(min(SELDOM * facts.validated, facts.asked or math.inf))
+    rarer = seldom > facts.validated
+    mind = ""
+    if facts.following and rarer:
+        listed = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
+        times = f"{seldom / facts.validated:g}"
+        mind = f"{listed}: a patience counts validations, so divide it by {times}; "
+        mind += "the best epoch is then looked for among those that are validated."
+    # It is legitimate work, as long as most of an epoch is training.
+    less = functools.partial(Change, inferred_if=SHORTENED, mind=mind)
+    fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
+    yield less(
+        name=_WITHOUT,
+        changes=f"No validation{steps} after every {often}.",
+        fix=f"{fewer} validation_steps, or a larger batch for the validation data",
+        subject=_WITHOUT_IT,
+        apply=without_validation,
+        after=group(facts),
+    )
+    if not rarer:
+        return
+    yield less(
+        name=f"validation every {seldom} epochs",
+        changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",
+        fix=f"model.fit(..., validation_freq={seldom})",
+        do=f"Validate every {seldom} epochs",
+        apply=functools.partial(validate_seldom, epochs=seldom),
+        after=_WITHOUT,
+    )
+
+
+def without_validation(training: Training) -> None:
+    """Train on the same examples and validate on none."""
+    arguments = training.arguments
+    share = arguments.get("validation_split")
+    if share and arguments.get("validation_data") is None:
+        training.data, _ = parted(training.data, float(share))
+    for name in ("data", "split", "steps", "batch_size", "freq"):
+        arguments.pop(f"validation_{name}", None)
+    for callback in arguments["callbacks"]:
+        followed = getattr(callback, "monitor", None)
+        if isinstance(followed, str):
+            callback.monitor = followed.removeprefix("val_")
+
+
+def validate_seldom(training: Training, *, epochs: int) -> None:
+    """Validate after so many epochs, unless nothing is validated any more."""
+    if epochs_between(training.arguments):
+        training.arguments["validation_freq"] = epochs
+
+
+# What may read the result of a validation.
+_VALUES = re.compile(r"""["'{]val_|\.history\b""")
+_FEWER_VALUES = (
+    "Epochs without a validation then have no `val_...`: let what reads them know that "
+    "first."
+)
+
+
+def _type_seldom(code: Code) -> Iterator[Splice]:
+    """Validate a fifth as often as now, or after the last epoch."""
+    freq, epochs_node = code.value("validation_freq"), code.value("epochs")
+    before = code.number(freq) if freq is not None else 1
+    # Without a word of them there is one.
+    epochs = code.number(epochs_node) if epochs_node is not None else 1
+    if before is None or epochs is None or epochs <= before:
+        raise Unsure
+    if _VALUES.search(code.text.source):
+        raise Unsure(_FEWER_VALUES)
+    value = f"{min(SELDOM * before, epochs):g}"
+    yield from fit_with(code, "validation_freq", value)
+
+
+VALIDATION = KnownCause(
+    id="validation",
+    kind="by gain",
+    do="Spend less time on validation",
+    means="validation takes its time",
+    group=WITHOUT_OBSERVERS,
+    offer=validation,
+    edit=_type_seldom,
+    line=line_of_fit,
+    needs_fit=True,
+)
+
+ENDLESS = "one endless iterator"
+
+
+def epoch_boundary(facts: Facts) -> Candidates:
+    """No end of the data; in a loop of the user's own, one iterator for all steps."""
+    if facts.loop:
+        if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
+            yield Change(
+                name="one iterator",
+                kind="defect",
+                changes="The data are gone through by one iterator, and none is made "
+                "in each step.",
+                fix="batches = iter(dataset.repeat()) before the loop, and "
+                "next(batches) in it instead of next(iter(dataset)).",
+                do="Make one iterator before the loop",
+                apply=one_iterator,
+                after=WITHOUT_INPUT,
+            )
+        return
+    if reason := _no_endless(facts):
+        yield Untested(reason)
+        return
+    at_its_end = functools.partial(Change, own_pauses=True, defect_from=_USUAL_DEFECT)
+    yield at_its_end(
+        name=ENDLESS,
+        changes="The data have no end, so that their iterator is made once and not "
+        "for each epoch.",
+        fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
+        apply=without_end,
+    )
+    yield at_its_end(
+        name="without AUTOTUNE",
+        changes="AUTOTUNE is off, so that no epoch's end waits for its thread.",
+        fix="options = tf.data.Options(); options.autotune.enabled = False; "
+        "dataset = dataset.with_options(options)",
+        do="Switch AUTOTUNE off",
+        subject=_WITHOUT_IT,
+        apply=with_option("autotune.enabled", False),
+        after=ENDLESS,
+    )
+
+
+def _no_endless(facts: Facts) -> str:
+    if facts.data != "tf.data":
+        return f"the iterator over data of this kind ({facts.data}) is Keras's own"
+    if facts.endless:
+        return "with steps_per_epoch the iterator goes on from epoch to epoch already"
+    if not facts.steps:
+        return "nobody knows how many steps an epoch has; give steps_per_epoch"
+    if facts.steps % max(1, facts.steps_per_execution):
+        return f"{facts.steps} steps are no multiple of steps_per_execution"
+    return ""
+
+
+def without_end(training: Training) -> None:
+    """Let the data go on; an epoch has as many steps as before."""
+    steps = steps_of(training)
+    training.data = training.data.repeat()
+    training.arguments["steps_per_epoch"] = steps
+
+
+EPOCH_BOUNDARY = KnownCause(
+    id="epoch-boundary",
+    kind="by gain",
+    do="Let the data go on from epoch to epoch",
+    means="the end of an epoch takes its time",
+    group=WITHOUT_INPUT,
+    offer=epoch_boundary,
+    line=line_of_stage(),
+    at_ends=True,
+)

@@ -1,0 +1,323 @@
+"""How steps are run: as a graph, several at a time, compiled by XLA."""
+
+import ast
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from perfkit import units
+from perfkit.training.diagnose.causes.settings import left_off
+from perfkit.training.diagnose.change import (
+    OVERHEAD,
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+)
+from perfkit.training.diagnose.code import Code, Splice, Unsure, place_of, value_at
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import OPERATIONS, is_own
+from perfkit.training.diagnose.rewrite import (
+    compile_with,
+    delete,
+    is_true,
+    line_of_compile,
+    line_of_definition,
+)
+from perfkit.training.diagnose.source import (
+    Function,
+    called_name,
+    dotted,
+    is_literal,
+    keyword,
+    methods_of,
+    names_in,
+)
+from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_step
+
+_GRAPH = "graph"
+# The change of a loop whose steps stand in no function, and what to do there.
+PARTS = "model as a graph"
+_FUNCTION = (
+    "Put what a step computes into a function with @tf.function, which the loop calls"
+)
+_REAL = "_perfkit_real"
+
+
+def eager(facts: Facts) -> Candidates:
+    """Run what computes eagerly as a graph."""
+    if facts.loop:
+        yield from _eager_loop(facts)
+    elif facts.eager:
+        graph = Change(
+            name=_GRAPH,
+            changes="The step is traced once and run as a graph.",
+            fix="Leave out what asks for it: run_eagerly=True in model.compile(...), "
+            "model.run_eagerly = True, or tf.config.run_functions_eagerly(True).",
+            apply=as_graph,
+        )
+        yield _typed(graph)
+
+
+def _eager_loop(facts: Facts) -> Candidates:
+    changes = (
+        "What is under @tf.function is traced once and run as a graph: without {}."
+    )
+    yield from map(_typed, left_off(facts, "eager", _GRAPH, changes))
+    if functions := tuple(facts.eager_calls):
+        listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
+        yield Change(
+            name="tf.function",
+            changes=f"{listed} is traced once and run as a graph.",
+            fix=f"@tf.function in the line above {listed}.",
+            mind="What it counts or prints in Python then happens only once.",
+            apply=functools.partial(as_graphs, functions=functions),
+        )
+    elif facts.computes == OPERATIONS:
+        reason = f"its steps compute in no function. {_FUNCTION}, and diagnose again"
+        yield Untested(reason)
+    elif facts.computes:
+        yield Change(
+            name=PARTS,
+            changes="Each model and each optimizer that a step calls runs as a graph.",
+            fix=f"{_FUNCTION}. It brings at least this: what was measured is the model "
+            "and the optimizer as graphs, each by itself.",
+            at_least=True,
+            apply=parts_as_graphs,
+        )
+
+
+def _typed(graph: Change) -> Change:
+    """The same with what to type for it, and what that costs."""
+    return replace(
+        graph,
+        mind="What a step counts, prints or draws by NumPy then happens only once.",
+        edit=_without_run_eagerly,
+        line=_line_of_eager,
+    )
+
+
+def as_graph(training: Training) -> None:
+    """Run the steps as a graph, whoever asked for eager ones."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(False)
+    training.model.run_eagerly = False
+    training.trace_anew()
+
+
+def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
+    """Put ``tf.function`` around the functions that ``LoopCalls.eager`` names."""
+    import tensorflow as tf
+
+    for function in functions:
+        module, _, path = function.partition(":")
+        *outer, name = path.split(".")
+        holder = functools.reduce(getattr, outer, sys.modules[module])
+        original = getattr(holder, name)
+        # A trial asks for each epoch anew.
+        if not isinstance(original, tf.types.experimental.PolymorphicFunction):
+            setattr(holder, name, tf.function(original))
+
+
+def parts_as_graphs(training: Training) -> None:
+    """Put ``tf.function`` around each model and optimizer that the user's code calls.
+
+    What a loop computes itself stands in no function, which alone could be a graph.
+    """
+    import keras
+    import tensorflow as tf
+
+    call, apply = keras.Layer.__call__, keras.optimizers.Optimizer.apply
+    graphs = dict[tuple[int, ...], Any]()
+
+    def graph_of(function: Callable[..., Any], *owners: Any) -> Any:
+        # The owners are kept, so that no other object gets the same id.
+        key = tuple(map(id, owners))
+        return graphs.setdefault(key, (tf.function(function), owners))[0]
+
+    @functools.wraps(call)
+    def call_graph(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        # An unbuilt layer makes its variables, which has to happen outside a graph.
+        eager = tf.executing_eagerly() and layer.built and is_own(sys._getframe(1))
+        if not eager:
+            return call(layer, *args, **kwargs)
+        return graph_of(lambda *a, **n: call(layer, *a, **n), layer)(*args, **kwargs)
+
+    @functools.wraps(apply)
+    def apply_graph(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = None if trainable_variables is None else [*trainable_variables]
+        if not (tf.executing_eagerly() and optimizer.built):
+            return apply(optimizer, grads, variables)
+        owners = (optimizer, *(variables or ()))
+        step = graph_of(lambda g: apply(optimizer, g, variables), *owners)
+        return step([*grads])
+
+    if not hasattr(call, _REAL):
+        setattr(call_graph, _REAL, call)
+        keras.Layer.__call__, keras.optimizers.Optimizer.apply = call_graph, apply_graph
+
+
+def _without_run_eagerly(code: Code) -> Iterator[Splice]:
+    """Take out what asks for eager steps, where these are Keras's own.
+
+    What code of the user's draws, counts or reads in Python a graph would do once.
+    """
+    names = {*_STEPS, *names_in(*code.calls_of("compile"))}
+    traced = any(dotted(node).endswith(".function") for node in code.nodes)
+    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Function))
+    if traced or any(overrides):
+        raise Unsure
+    yield from _without_eager(code)
+
+
+# The methods of a user's own that Keras calls in each step.
+_STEPS = ("train_step", "test_step", "call", "compute_loss", "update_state")
+
+
+def _without_eager(code: Code) -> Iterator[Splice]:
+    for call in code.calls:
+        at = place_of(call, "run_eagerly")
+        if at and called_name(call) == "compile" and is_true(code, value_at(*at)):
+            yield from code.text.remove(*at)
+        elif at and is_literal(value_at(*at), True):
+            # A function of the user's own may need the argument.
+            yield from code.text.replace(*at, "run_eagerly=False")
+        if called_name(call) == "run_functions_eagerly":
+            value = keyword(call, "run_eagerly", 0)
+            if value is not None and is_true(code, value):
+                yield from delete(code, call)
+    for node, target in code.assignments:
+        if called_name(target) == "run_eagerly" and is_true(code, node.value):
+            yield from delete(code, node)
+
+
+def _line_of_eager(code: Code) -> int:
+    """The first line that asks for eager steps."""
+    first = min(start for start, *_ in _without_eager(code))
+    return code.text.source.count("\n", 0, first) + 1
+
+
+EAGER = KnownCause(
+    id="eager",
+    kind="defect",
+    do="Run the steps as a graph",
+    means="its steps run operation by operation in Python, not as a graph",
+    offer=eager,
+    line=lambda code: line_of_definition(code, *code.facts.get("eager_calls") or ()),
+    masks=True,
+    everywhere=True,
+)
+
+_MANY = 16
+# The way back to Python takes a few milliseconds at most.
+_LONG_S = 0.1
+# The last execution of an epoch may hold fewer steps than it says.
+UNCOUNTED = (
+    "nobody knows how many steps an epoch has, and the optimizer of a train_step of "
+    "its own, or one that gathers gradients, does not tell; give steps_per_epoch"
+)
+
+
+def step_overhead(facts: Facts) -> Candidates:
+    """Make several steps before going back to Python."""
+    if facts.loop:
+        return
+    many, current = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
+    while facts.endless and (facts.steps or 0) % many:
+        # What goes on has no last execution with fewer steps: an epoch would have more.
+        many -= 1
+    if facts.eager:
+        yield Untested("an eager step runs one at a time")
+    elif facts.step_s > _LONG_S:
+        step = units.seconds(facts.step_s)
+        yield Untested(f"of a step of {step} the way back to Python is next to nothing")
+    elif facts.endless and many == 1:
+        reason = f"{facts.steps} steps of an epoch cannot be made several at a time"
+        yield Untested(f"{reason} without a rest")
+    elif current < many and not facts.counted:
+        yield Untested(UNCOUNTED)
+    elif current < many:
+        note, seldom = "", ""
+        if facts.callbacks:
+            note = "; callbacks still see every step"
+            seldom = f"; callbacks are then called once in {many} steps"
+        yield Change(
+            name=f"{many} steps at a time",
+            changes=f"Back to Python after {many} steps instead of {current}{note}.",
+            fix=f"model.compile(..., steps_per_execution={many}){seldom}",
+            do=f"Run {many} steps at a time",
+            edit=functools.partial(_compile_steps, steps=many),
+            apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
+            steps=many,
+        )
+
+
+def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> None:
+    """Make several steps before going back to Python.
+
+    The last execution of an epoch of so many steps may hold fewer.
+    """
+    training.model.steps_per_execution = steps
+    training.trace_anew()
+    see_every_step(training.arguments["callbacks"], epoch)
+
+
+def _compile_steps(code: Code, steps: int) -> Iterator[Splice]:
+    """Let a call make several steps, where no callback steers each of them."""
+    steering = code.facts.get("steering") or ()
+    for definition in code.of_kind(ast.ClassDef):
+        if definition.name in steering and methods_of(definition) & {*STEP_HOOKS}:
+            raise Unsure(
+                f"`{definition.name}` may steer each step, and would then be called "
+                f"once in {steps}."
+            )
+    yield from compile_with(code, "steps_per_execution", f"{steps}")
+
+
+STEP_OVERHEAD = KnownCause(
+    id=OVERHEAD,
+    kind="by gain",
+    do="Run several steps at a time",
+    means="it goes back to Python after each step",
+    offer=step_overhead,
+    line=line_of_compile,
+    needs_fit=True,
+)
+
+
+def xla(facts: Facts) -> Candidates:
+    """Have XLA compile the step."""
+    if facts.loop:
+        return
+    if facts.eager:
+        yield Untested("an eager step cannot be compiled")
+    elif not facts.can_xla:
+        yield Untested("Keras refuses to have XLA compile this model")
+    elif not facts.xla:
+        yield Change(
+            name="XLA",
+            changes="XLA compiles the step.",
+            fix="model.compile(..., jit_compile=True)",
+            apply=compiled,
+        )
+
+
+def compiled(training: Training) -> None:
+    """Let XLA compile the step."""
+    training.model.jit_compile = True
+    training.trace_anew()
+
+
+XLA = KnownCause(
+    id="xla",
+    kind="opportunity",
+    do="Compile the steps with XLA",
+    means="its step is not compiled by XLA",
+    offer=xla,
+    edit=lambda code: compile_with(code, "jit_compile", "True"),
+    line=line_of_compile,
+    needs_fit=True,
+)

@@ -1,0 +1,48 @@
+"""Diagnoses whose changes are found in a code, as their causes offer them."""
+
+from perfkit.training.diagnose import edits
+from perfkit.training.diagnose.causes import KNOWN
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.facts import Facts
+
+# The cause of each change; of all others it is a callback.
+CAUSES = {
+    "XLA": "xla",
+    "validation every 5 epochs": "validation",
+    "without validation": "validation",
+    "parallel maps": "serial-map",
+    "without Python": "python-input",
+    "cache": "no-cache",
+    "default threads": "threads",
+    "prefetch": "no-prefetch",
+    "one endless iterator": "epoch-boundary",
+    "16 steps at a time": "step-overhead",
+    "fixed signature": "retracing",
+    "without input": "input-bound",
+    "shuffle before map": "late-shuffle",
+    "batch before map": "per-example-map",
+    **dict.fromkeys(("graph", "tf.function"), "eager"),
+    **dict.fromkeys((f"batch ×{times}" for times in (2, 4, 8)), "small-batch"),
+}
+
+
+def offered(name, facts):
+    """A change as its cause offers it, or what its cause knows of all of them."""
+    known = Facts(
+        **{"batch": facts["batch"], "steps": 100, "eager": name == "graph"},
+        **{key: tuple(facts.get(key, ())) for key in ("callbacks", "steering")},
+        progress=True,
+    )
+    cause = KNOWN[CAUSES.get(name, "callback")]
+    every = {getattr(one, "name", ""): one for one in cause.candidates(known)}
+    return every.get(name) or cause.complete(Change(name=name, changes="", fix=""))
+
+
+def locate(diagnosed, made):
+    facts = {"batch": 32} | diagnosed.facts
+    changes = [offered(one.change, facts) for one in diagnosed.causes]
+    return edits.locate(diagnosed, made, changes)
+
+
+def patch(diagnosed, made, folder):
+    return edits.patch(locate(diagnosed, made), made, folder)
