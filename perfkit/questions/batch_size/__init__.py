@@ -61,7 +61,7 @@ class BatchSize(Experiment):
             )
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The smallest batch."""
         return numbers.name_of(self.smallest)
 

@@ -54,7 +54,7 @@ class ExecutionMode(Experiment):
     function: ClassVar[MakeStep | None] = None
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The first of the first group: each question has a baseline of its own."""
         word = self.variants.split(",")[0]
         return GROUPS[word][0] if word in GROUPS else BASELINES[VARIANTS[word].kind]
