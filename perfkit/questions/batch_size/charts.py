@@ -9,217 +9,186 @@ from matplotlib.figure import Figure as Drawing
 from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
+from perfkit.charts.curves import Mark
 from perfkit.charts.layout import even_ticks, log_ticks
-from perfkit.engine.statistics import Timing
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
+from perfkit.questions import result_of
 from perfkit.questions.batch_size import numbers
-from perfkit.questions.batch_size.numbers import Knee, Line, SearchResult
+from perfkit.questions.batch_size.numbers import Line, Result
 from perfkit.questions.shared.words import between
 
-_LOOPS = (
-    (numbers.UPWARDS, "x", "upwards"),
-    (numbers.DOWNWARDS, "+", "backwards"),
-)
+_LOOPS = {numbers.UPWARDS: "x", numbers.DOWNWARDS: "+"}
 
 
-def _title(finding: Finding, topic: str) -> str:
-    return f"{plain(finding.experiment, 40)}: {topic}"
+def _result(finding: Finding) -> Result:
+    result: Result = result_of(finding)
+    return result
 
 
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
-    title = _title(finding, "which batch is large enough")
-    timings = numbers.sized(finding.timings)
-    knee = numbers.knee(measurement(finding)) if timings else None
-    if knee is None:
-        return canvas.message(title, "No batch size has a rate.")
-    loops = {
-        name: dict(sorted(rates.items()))
-        for name, *_ in _LOOPS
-        if (rates := numbers.usual_loop(finding.trials, name))
-    }
+    result = _result(finding)
+    timed = {size.batch: size.timing for size in result.sizes}
+    loops = {name: pairs for name, pairs in result.loops.items() if pairs}
+    looped = [pair for pairs in loops.values() for pair in pairs]
+    green, place = 0, "too noisy to say which size is large enough"
+    if result.knee and result.knee.firm:
+        green = result.knee.size
+        place = f"{'still rising' if result.knee.rising else 'enough'}: {green:,}"
+    marks = [
+        Mark(
+            size=size,
+            value=timing.rate,
+            ends=(timing.low, timing.high),
+            colour=GREEN if size == green else BLUE,
+            shape="D" if size == green else "o",
+        )
+        for size, timing in timed.items()
+    ]
 
-    def fill(axes: Axes) -> None:
-        pairs = [pair for loop in loops.values() for pair in loop.items()]
-        rates = [*(rate for _, rate in pairs), *(t.rate for t in timings.values())]
-        ends = [end for t in timings.values() for end in (t.low, t.high)]
-        curves.sizes(axes, [*timings, *(size for size, _ in pairs)])
-        curves.measure(axes, rates, ends, units.significant)
-        for name, mark, direction in _LOOPS:
-            if loop := loops.get(name):
-                x, y = list(loop), list(loop.values())
-                axes.plot(x, y, mark, ls=":", lw=1.4, color=GREY, ms=8, mew=1.8)
-                curves.label(axes, f"usual loop, {direction}", x[-1], y[-1])
-        _draw_sizes(axes, timings, knee)
+    def behind(axes: Axes) -> None:
+        for name, pairs in loops.items():
+            style: Any = {"ls": ":", "lw": 1.4, "color": GREY, "ms": 8, "mew": 1.8}
+            axes.plot(*zip(*pairs, strict=True), _LOOPS[name], **style)
+            curves.label(axes, name, *pairs[-1])
+        rates = [timing.rate for timing in timed.values()]
+        axes.plot(list(timed), rates, color=BLUE, lw=1.2, alpha=0.5)
+        if green:
+            curves.upright(axes, green, place)
 
-    legend = place = "too noisy to say which size is large enough"
-    if knee.firm:
-        legend = "◆ the smallest size that is not shown to be slower than the best"
-        place = _place(knee)
-    caption = ["bar: 95 % interval", legend, *guess(finding).caption]
-    ends = {n: units.rate_between(t.rate, t.low, t.high) for n, t in timings.items()}
-    words = [f"{size:,} examples a batch: {rate}" for size, rate in ends.items()]
-    words.append(place.capitalize())
+    knee = "◆ the smallest size that is not shown to be slower than the best"
+    caption = [knee if green else place]
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
-    for name, loop in loops.items():
-        listed = ", ".join(f"{n:,} {units.significant(r)}" for n, r in loop.items())
-        words.append(f"{name[:1].upper()}{name[1:]} says: {listed}")
-    label = "examples per second (logarithmic)"
-    return curves.picture(title, label, caption, words, fill)
-
-
-def _draw_sizes(axes: Axes, timings: dict[int, Timing], knee: Knee) -> None:
-    rates = [timing.rate for timing in timings.values()]
-    axes.plot(list(timings), rates, color=BLUE, lw=1.2, alpha=0.5)
-    for size, timing in timings.items():
-        is_knee = size == knee.size and knee.firm
-        colour, mark = (GREEN, "D") if is_knee else (BLUE, "o")
-        curves.between(axes, size, timing.low, timing.high, colour)
-        axes.plot(size, timing.rate, mark, color=colour, ms=9 if is_knee else 7)
-    if knee.firm:
-        axes.axvline(knee.size, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
-        curves.label(axes, _place(knee), knee.size, axes.get_ylim()[0] * 1.2)
-
-
-def _place(knee: Knee) -> str:
-    return f"{'still rising' if knee.rising else 'enough'}: {knee.size:,}"
+    words = [place.capitalize()]
+    for name, pairs in loops.items():
+        listed = ", ".join(f"{n:,} {units.significant(rate)}" for n, rate in pairs)
+        words.append(f"{name.capitalize()} says: {listed}")
+    return curves.over_sizes(
+        finding,
+        "which batch is large enough",
+        "examples per second",
+        marks,
+        units.significant,
+        caption=caption,
+        words=words,
+        behind=behind,
+        sizes=[*timed, *(size for size, _ in looped)],
+        values=[rate for _, rate in looped],
+    )
 
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
-    title = _title(finding, "what a step costs")
-    steps = numbers.step_times(finding.timings)
-    if not steps:
-        return canvas.message(title, "No batch size has a rate.")
-    line = numbers.line(steps, finding.noise_floor)
-    off = dict(line.bends) if line else {}
+    result = _result(finding)
+    line, equation = result.line, "a line needs three sizes"
+    if line:
+        overhead, cost = (between(n, units.seconds) for n in (line.overhead, line.cost))
+        equation = f"line: an overhead of {overhead}, and {cost} for each example"
+        if not line.shows_overhead:
+            equation = f"line: no overhead shown, and {cost} for each example"
+    bends = dict(line.bends) if line else {}
+    off = {size: f"{units.ratio(ratio)} the line" for size, ratio in bends.items()}
+    marks = [
+        Mark(
+            size=size.batch,
+            value=size.step.value,
+            ends=(size.step.low, size.step.high),
+            colour=RED if size.batch in off else BLUE,
+            shape="s" if size.batch in off else "o",
+            words=off.get(size.batch, ""),
+        )
+        for size in result.sizes
+    ]
+    legend = ["■ off the line by more than the interval allows"] if off else []
 
-    def fill(axes: Axes) -> None:
-        curves.sizes(axes, [*steps])
-        ends = [end for step in steps.values() for end in (step.low, step.high)]
-        curves.measure(axes, [s.value for s in steps.values()], ends, units.seconds)
+    def behind(axes: Axes) -> None:
         if line:
             _draw_line(axes, line)
-        for size, step in steps.items():
-            colour, mark = (RED, "s") if size in off else (BLUE, "o")
-            curves.between(axes, size, step.low, step.high, colour)
-            axes.plot(size, step.value, mark, color=colour, ms=7)
-            if size in off:
-                words = f"{units.ratio(off[size])} the line"
-                curves.label(axes, words, size, step.value)
 
-    equation = _equation(line) if line else "a line needs three sizes"
-    caption = ["bar: 95 % interval", f"line: {equation}" if line else equation]
-    caption += ["■ off the line by more than the interval allows"] if off else []
-    words = [f"{n:,} examples: {units.seconds(s.value)}" for n, s in steps.items()]
-    words += [f"Fitted: {equation}"] if line else []
-    words += [f"Off the line: {n:,}, {units.ratio(x)} of it" for n, x in off.items()]
-    label = "seconds of a step (logarithmic)"
-    return curves.picture(title, label, caption, words, fill)
+    return curves.over_sizes(
+        finding,
+        "what a step costs",
+        "seconds of a step",
+        marks,
+        units.seconds,
+        caption=[equation, *legend],
+        words=[equation.capitalize()],
+        behind=behind,
+    )
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
-    low, high = axes.get_xlim()
-    x = np.geomspace(low, high, 60)
+    x = np.geomspace(*axes.get_xlim(), 60)
     y = line.overhead.value + x * line.cost.value
     bottom, top = axes.get_ylim()
     inside = (y >= bottom) & (y <= top)
     axes.plot(x[inside], y[inside], color=INK, lw=1.4, alpha=0.8)
-    if line.shows_overhead and bottom <= line.overhead.value <= top:
-        axes.axhline(line.overhead.value, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
+    if line.shows_overhead:
         words = f"overhead {units.seconds(line.overhead.value)}"
-        curves.label(axes, words, high, line.overhead.value)
+        curves.level(axes, line.overhead.value, words)
     if inside.any():
         end = float(x[inside][-1]), float(y[inside][-1])
         curves.label(axes, f"+ {units.seconds(line.cost.value)} each", *end)
 
 
-def _equation(line: Line) -> str:
-    overhead, cost = (
-        between(part, units.seconds) for part in (line.overhead, line.cost)
-    )
-    if not line.shows_overhead:
-        return f"no overhead shown ({overhead}), and {cost} for each example"
-    return f"an overhead of {overhead}, and {cost} for each example"
-
-
-_MB, _MOST_MB = 10**6, 10**9
-_NOT_TRIED = SearchResult(fits=0, fails=None, reason="", tries=0, by_limit=False)
+_SIGNS = {"^": "▲", "x": "✕"}
 
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
-    title = _title(finding, "the memory of a batch")
-    peaks = measured(finding)
-    if not peaks:
-        return canvas.message(title, "No trial told how much memory it took.")
-    expected = numbers.forecast(finding.notes)
-    result = numbers.read_search(finding.trials) or _NOT_TRIED
-    request, limit = numbers.asked_for(finding.trials, result.fits), _limit(finding)
+    result = _result(finding)
+    peaks, limit, expected = dict(result.memory), result.limit, result.forecast
+    search = result.search if peaks else None
+    high: float = max(peaks.values(), default=0.0)
+    if search and search.asked:
+        high = search.asked
+    edges: list[tuple[Mark, str]] = []
+    if search and search.fits:
+        mark = Mark(size=search.fits, value=high, colour=GREEN, shape="^")
+        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
+        asked = f", it had asked for {units.size(search.asked)}" if search.asked else ""
+        edges.append((mark, f"{search.fits:,} fit{into}{asked}"))
+    if search and search.fails:
+        mark = Mark(size=search.fails, value=high, colour=RED, shape="x")
+        ended = "do not fit" if search.by_limit else "failed, nobody knows why"
+        edges.append((mark, f"{search.fails:,} {ended}"))
+    marks = [Mark(size=size, value=float(peak)) for size, peak in peaks.items()]
+    sizes = sorted({*peaks, *(int(mark.size) for mark, _ in edges)})
+    forecast = {n: float(expected.total(n)) for n in sizes} if expected else {}
+    legend = "line: weights, gradients, optimizer and activations, from shapes"
 
-    def fill(axes: Axes) -> None:
-        sizes = sorted({*peaks, *filter(None, (result.fits, result.fails))})
-        curves.sizes(axes, sizes)
-        forecast = [float(expected.total(size)) for size in sizes] if expected else []
-        values = [*peaks.values(), *filter(None, (*forecast, request, limit))]
-        curves.measure(axes, values, [], units.size)
-        # All of it is above 0, or none: what a network holds cannot be negative.
-        if expected and forecast[0]:
+    def behind(axes: Axes) -> None:
+        if expected:
             x = np.geomspace(sizes[0], sizes[-1], 60)
             y = expected.fixed + x * expected.activations
             axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
-            curves.label(axes, "forecast from shapes", sizes[-1], forecast[-1])
-        axes.plot(list(peaks), list(peaks.values()), "o", color=BLUE, ms=7)
+            last = sizes[-1], forecast[sizes[-1]]
+            curves.label(axes, "forecast from shapes", *last)
         if limit:
-            axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
-            words = f"perfkit's limit {units.size(limit)}"
-            curves.label(axes, words, axes.get_xlim()[1], limit)
-        top = axes.get_ylim()[1] / 1.1
-        if result.fits:
-            axes.axvline(result.fits, color=GREEN, lw=1.4, ls=(0, (4, 3)))
-            axes.plot(result.fits, request or top, "^", color=GREEN, ms=8)
-        if result.fails:
-            axes.axvline(result.fails, color=RED, lw=1.4, ls=(0, (1, 2)))
-            axes.plot(result.fails, top, "x", color=RED, ms=8, mew=2)
+            curves.level(axes, limit, f"perfkit's limit {units.size(limit)}")
+        for mark, _ in edges:
+            curves.upright(axes, mark.size, colour=mark.colour)
 
-    caption = ["dot: measured at the peak, the median over trials"]
-    words = [f"{n:,} examples a batch: {units.size(peaks[n])}" for n in peaks]
-    if expected:
-        parts = "weights, gradients, optimizer and activations"
-        caption.append(f"line: {parts}, from shapes")
-        shapes = [f", forecast {units.size(expected.total(size))}" for size in peaks]
-        words = [f"{text}{shape}" for text, shape in zip(words, shapes, strict=True)]
-    if result.fits:
-        words.append(f"{result.fits:,} fit")
-        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
-        size = f", it had asked for {units.size(request)}" if request else ""
-        caption.append(f"▲ dashed: {words[-1]}{into}{size}")
-    if result.fails:
-        ended = "do not fit" if result.by_limit else "failed, nobody knows why"
-        words.append(f"{result.fails:,} {ended}")
-        caption.append(f"✕ dotted: {words[-1]}")
-    label = "bytes above the start, at the peak (logarithmic)"
-    return curves.picture(title, label, caption, words, fill)
-
-
-def measured(finding: Finding) -> dict[int, float]:
-    """Bytes at the peak: of the GPU where there is one, else of the process."""
-    for kind in ("gpu_peak", "resident"):
-        medians = numbers.memory(finding.trials, kind)
-        if above := {size: peak for size, peak in medians.items() if peak > 0}:
-            return above
-    return {}
-
-
-def _limit(finding: Finding) -> int:
-    """Bytes above the start that a try may ask for; 0 where the device decides."""
-    limit = finding.parameters.get("memory")
-    if type(limit) is not int or not 0 < limit < _MOST_MB or finding.notes.get("gpus"):
-        return 0
-    return limit * _MB
+    return curves.over_sizes(
+        finding,
+        "the memory of a batch",
+        "bytes above the start, at the peak",
+        [*marks, *(mark for mark, _ in edges)],
+        units.size,
+        caption=[
+            "dot: measured at the peak, the median over trials",
+            *([legend] if expected else []),
+            *(f"{_SIGNS[mark.shape]} {text}" for mark, text in edges),
+        ],
+        words=[
+            *(f"Forecast at {n:,}: {units.size(y)}" for n, y in forecast.items()),
+            *(text for _, text in edges),
+        ],
+        behind=behind,
+        values=[*forecast.values(), *([limit] if limit else [])],
+    )
 
 
 # Told apart by their dashes as well.
@@ -229,8 +198,8 @@ _MIDDLE = 400
 
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
-    title = _title(finding, "speed is not learning")
-    courses = numbers.curves(finding.trials)[: len(_LOOKS)]
+    title = f"{plain(finding.experiment, 40)}: speed is not learning"
+    courses = _result(finding).trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")
     held_out = "loss of examples that were held out; one training at each batch size"
@@ -272,14 +241,14 @@ def learning(finding: Finding) -> Figure:
 
 
 def _has_sizes(finding: Finding) -> bool:
-    return bool(numbers.sized(finding.timings))
+    return bool(_result(finding).sizes)
 
 
 KINDS: dict[str, Kind[Finding]] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
     "steps": Kind(step_costs, "What a step costs", _has_sizes),
-    "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
+    "memory": Kind(memory, "The memory of a batch", lambda f: bool(_result(f).memory)),
     "learning": Kind(
-        learning, "Speed is not learning", lambda f: bool(numbers.curves(f.trials))
+        learning, "Speed is not learning", lambda f: bool(_result(f).trainings)
     ),
 }

@@ -1,6 +1,7 @@
 """What a run over sizes on two devices shows in numbers."""
 
 import collections
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ YOURS = "yours"
 PAYS = WORTH_KNOWING
 # No machine gains so much, nor does so much in a second; a file may hold anything.
 _SOUND = 1e12
-_POINTS = 240
+_POINTS, _FEWEST_WIDTHS = 240, 3
 
 
 def name_of(device: str, network: str, batch: int) -> str:
@@ -56,27 +57,46 @@ class Curve:
 
     Attributes:
         points: The sizes measured, by width.
-        widths: Where the curve is known, shape (widths,).
-        gain: Of the second device there, as a ratio.
-        low: Lower end of its 95 % interval.
-        high: Upper end of it.
+        fits: What a step costs on each device that was timed with enough sizes.
     """
 
     points: tuple[Point, ...]
-    widths: Floats
-    gain: Floats
-    low: Floats
-    high: Floats
+    fits: tuple["Fit", ...]
 
     @property
     def batch(self) -> int:
         """Examples of a step."""
         return self.points[0].size.batch
 
+    @functools.cached_property
+    def widths(self) -> Floats:
+        """Where it is known: shape (widths,), those that were measured among them."""
+        nodes = self._nodes
+        x = np.union1d(np.linspace(nodes[0], nodes[-1], _POINTS), nodes)
+        return np.asarray(np.exp(x))
+
+    @functools.cached_property
+    def gains(self) -> Floats:
+        """The gain there and the ends of its 95 % interval, shape (3, widths)."""
+        x, nodes = np.log(self.widths), self._nodes
+        shape = np.zeros(len(x))
+        if len(self.fits) == len(PAIRS[0]):
+            first, second = self.fits
+            costs = [cost(width, self.batch) for width in self.widths]
+            shape = np.log([first.at(c) / second.at(c) for c in costs])
+        gains = [(p.gain.ratio, p.gain.low, p.gain.high) for p in self.points]
+        beside = np.log(gains).T - np.interp(nodes, x, shape)
+        lines = [shape + np.interp(x, nodes, line) for line in beside]
+        return np.asarray(np.exp(lines))
+
+    @property
+    def _nodes(self) -> Floats:
+        return np.asarray(np.log([point.size.width for point in self.points]))
+
     def at(self, width: float) -> Estimate:
         """The gain at a width within the curve."""
-        x, lines = np.log(self.widths), (self.gain, self.low, self.high)
-        value, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
+        x = np.log(self.widths)
+        value, low, high = (float(np.interp(np.log(width), x, y)) for y in self.gains)
         return Estimate(value=value, low=low, high=high)
 
     def width_of(self, values: Iterable[float], value: float) -> float | None:
@@ -128,12 +148,13 @@ class Result:
     """What a run shows.
 
     Attributes:
-        devices: The two that were held against each other.
+        devices: The two that are compared.
         points: Every size that both were timed with, in order.
         fits: What a step costs on each, where enough sizes were timed.
         curve: What the second gains over the width, at the batch size that most widths
             have; None with fewer than three widths: through two there is a line, and
             no shape.
+        crossing: Where that begins to pay.
         dots: The reader's models, where the curve reaches them.
     """
 
@@ -141,6 +162,7 @@ class Result:
     points: tuple[Point, ...]
     fits: dict[str, "Fit"]
     curve: Curve | None
+    crossing: Crossing
     dots: tuple[Dot, ...]
 
     @property
@@ -154,13 +176,12 @@ def result(
     measured: Measurement, sizes: Sequence[Size], yours: str = "", weights: int = 0
 ) -> Result:
     """Work it out, with a model and a network of so many weights on the curve."""
-    timings = {timing.variant: timing for timing in measured.timings}
     pair, fits = PAIRS[0], dict[str, Fit]()
     for device in itertools.chain.from_iterable(PAIRS):
         steps = [
             (size.cost, timing.seconds(size.batch))
             for size in sizes
-            if (timing := timings.get(name_of(device, size.name, size.batch)))
+            if (timing := measured.timing(name_of(device, size.name, size.batch)))
             and _is_sound(timing.low, timing.high)
         ]
         if steps:
@@ -172,9 +193,21 @@ def result(
         for size in sorted(sizes)
         if (gain := _gain(measured, pair, size.name, size.batch))
     )
-    curve = _curve(points, fits, pair)
-    dots = tuple(_dots(measured, pair, curve, yours, weights)) if curve else ()
-    return Result(devices=pair, points=points, fits=fits, curve=curve, dots=dots)
+    counts = collections.Counter(point.size.batch for point in points)
+    ((batch, count),) = counts.most_common(1) or [(0, 0)]
+    curve: Curve | None = None
+    if count >= _FEWEST_WIDTHS:
+        along = tuple(point for point in points if point.size.batch == batch)
+        both = tuple(fits[device] for device in pair if device in fits)
+        curve = Curve(points=along, fits=both)
+    return Result(
+        devices=pair,
+        points=points,
+        fits=fits,
+        curve=curve,
+        crossing=_crossing(curve) if curve else Crossing(kind="open"),
+        dots=tuple(_dots(measured, pair, curve, yours, weights)) if curve else (),
+    )
 
 
 def _gain(
@@ -188,28 +221,6 @@ def _gain(
 
 def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-def _curve(
-    points: tuple[Point, ...], fits: dict[str, "Fit"], pair: tuple[str, str]
-) -> Curve | None:
-    counts = collections.Counter(point.size.batch for point in points)
-    ((batch, count),) = counts.most_common(1) or [(0, 0)]
-    if count < 3:
-        return None
-    along = tuple(point for point in points if point.size.batch == batch)
-    nodes = np.log([point.size.width for point in along])
-    # What is measured is seen to lie on the curve.
-    x = np.union1d(np.linspace(nodes[0], nodes[-1], _POINTS), nodes)
-    shape = np.zeros(len(x))
-    if set(pair) <= set(fits):
-        first, second = (fits[device] for device in pair)
-        costs = [cost(width, batch) for width in np.exp(x)]
-        shape = np.log([first.at(c) / second.at(c) for c in costs])
-    at = np.interp(nodes, x, shape)
-    ends = np.log([(p.gain.ratio, p.gain.low, p.gain.high) for p in along]).T
-    gain, low, high = (np.exp(shape + np.interp(x, nodes, end - at)) for end in ends)
-    return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
 
 
 def _dots(
@@ -305,7 +316,7 @@ def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
     return np.asarray(costs / sizes)
 
 
-def crossing(curve: Curve) -> Crossing:
+def _crossing(curve: Curve) -> Crossing:
     """Find where the curve begins to pay, within the widths that were measured."""
     answers = [point.says for point in curve.points]
     if len(set(answers)) == 1 and answers[0] != "open":
@@ -315,20 +326,19 @@ def crossing(curve: Curve) -> Crossing:
         return Crossing(kind="mixed")
     if "open" in after:
         return Crossing(kind="open")
-    width, low, high = (
-        _rises(curve.widths, line) or 0.0
-        for line in (curve.gain, curve.high, curve.low)
-    )
-    is_lowest = bool((curve.high >= PAYS).all())
-    return Crossing(kind="from", width=width, low=0 if is_lowest else low, high=high)
+    gain, low, high = curve.gains
+    # The upper end of a gain pays first.
+    width, first, last = (_rises(curve.widths, line) for line in (gain, high, low))
+    is_lowest = bool((high >= PAYS).all())
+    return Crossing(kind="from", width=width, low=0 if is_lowest else first, high=last)
 
 
-def _rises(widths: Floats, gain: Floats) -> float | None:
-    """The width from which on all gains pay; None where the last does not."""
+def _rises(widths: Floats, gain: Floats) -> float:
+    """The width from which on all gains pay; 0 where the last does not."""
     below = np.flatnonzero(gain < PAYS)
     if not len(below):
         return float(widths[0])
     if below[-1] == len(gain) - 1:
-        return None
+        return 0.0
     ends = slice(below[-1], below[-1] + 2)
     return float(np.exp(np.interp(PAYS, gain[ends], np.log(widths[ends]))))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
+from perfkit.findings.record import Fact
 
 MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
 
@@ -25,6 +26,21 @@ def brief(compared: Comparison) -> str:
     if not units.is_known(compared.low, compared.high):
         return f"{units.UNKNOWN}× ({compared.judgement})"
     return f"{compared.interval[:-1]}; {compared.judgement})"
+
+
+def fact(label: str, estimate: Estimate, write: Callable[[float], str]) -> Fact:
+    """A number with its interval as a row; ``"?"`` where that leaves too much open."""
+    low, high = estimate.low, estimate.high
+    if not units.is_known(low, high):
+        return Fact(label, units.UNKNOWN)
+    ends = f"{write(low)} to {write(high)}" if low < high else ""
+    return Fact(label, write(estimate.value), ends)
+
+
+def ratio_fact(label: str, compared: Comparison) -> Fact:
+    """A comparison as a row: how many times as fast, or how it is judged."""
+    times = f"{units.times(compared.ratio)}×, {compared.verdict}"
+    return Fact(label, times if compared.ends else compared.judgement, compared.ends)
 
 
 def between(estimate: Estimate, write: Callable[[float], str]) -> str:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.batch_size import numbers
+from perfkit.questions.batch_size import BatchSize, numbers
 from tests.engine.scripted import Weather
 from tests.questions.batches import by_cost, measured, played
 
@@ -15,7 +15,7 @@ def _roomy(monkeypatch):
 
 
 def fitted(run):
-    return numbers.line(numbers.step_times(run.timings))
+    return BatchSize().result(run).line
 
 
 @pytest.mark.parametrize(("overhead", "cost"), [(0.002, 3e-4), (0.03, 2e-5)])
@@ -49,7 +49,8 @@ def test_no_overhead_and_no_bend_is_claimed_where_there_is_none():
 
 def test_a_step_takes_its_examples_over_the_rate_and_two_make_no_line():
     assert fitted(measured(by_cost(0.002, 1e-4, (4, 64)))) is None
-    step = numbers.step_times(measured({8: 0.02}).timings)[8]
+    (size,) = BatchSize(smallest=8).result(measured({8: 0.02})).sizes
+    step = size.step
     assert step.value == pytest.approx(0.02, rel=0.02)
     assert step.low < step.value < step.high
 
@@ -62,12 +63,12 @@ def exactly(seconds):
 
 
 def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor():
-    line = numbers.line(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
+    line = numbers.fitted(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
     assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
     steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
-    (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
+    (bend,) = (b for b in numbers.fitted(steps).bends if b[0] == 10)
     assert 1.1 < bend[1] < 1.3
-    assert numbers.line(steps, 2.0).bends == ()
+    assert numbers.fitted(steps, 2.0).bends == ()
 
 
 @pytest.mark.parametrize(
@@ -82,21 +83,18 @@ def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor()
     ],
 )
 def test_the_knee_is_the_smallest_size_as_fast_as_any_if_one_is_shown(run, size):
-    knee = numbers.knee(run)
+    knee = BatchSize().result(run).knee
     assert (knee.size if knee.firm else None) == size
 
 
 def test_a_larger_size_that_is_too_noisy_to_say_leaves_the_knee_open():
-    def knee(tied):
-        return numbers.Knee(size=4, best=4, tied=tied, sizes=(4, 64))
+    def is_firm(*ties):
+        sizes = {"size": 4, "best": 4, "smallest": 4, "largest": 256}
+        return numbers.Knee(ties=ties, **sizes).firm
 
     noisy = measured(by_cost(0.0, 1e-3, (4, 64)), noise=0.4)
     wide = noisy.compare("batch 64", "batch 4")
     same = replace(wide, verdict="no difference shown")
-    assert [knee(tied).firm for tied in ({}, {64: same})] == [True, True]
-    assert not any(knee({64: same, 256: other}).firm for other in (wide, None))
-
-
-def test_a_size_is_read_from_a_name():
-    names = ("batch 1,024", "batch 8", "batch ,", "batch", "x", numbers.name_of(7))
-    assert [numbers.size_of(name) for name in names] == [1024, 8, 0, 0, 0, 7]
+    assert is_firm()
+    assert is_firm((64, same))
+    assert not any(is_firm((64, same), (256, tie)) for tie in (wide, None))

@@ -37,7 +37,7 @@ def result(timed, **more):
 
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
-    return numbers.crossing(result(steps(first, second, pair=pair), **more).curve)
+    return result(steps(first, second, pair=pair), **more).crossing
 
 
 @pytest.mark.parametrize("costs", [ONE, TWO, CPU, GPU])
@@ -102,7 +102,7 @@ def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert numbers.crossing(result(known).curve).kind == "mixed"
+    assert result(known).crossing.kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured_with_or_without_a_fit():
