@@ -8,23 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-import numpy as np
-
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing, student
+from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.questions.shared import batches
+from perfkit.questions.shared import costs as shared_costs
 from perfkit.questions.shared.batches import Forecast
 from perfkit.questions.shared.loops import loss_function
 from perfkit.questions.shared.models import MODELS
 
-# Two sizes always lie on a line.
-_FEWEST = 3
-# No step time is known better than this share of it.
-_BEST_KNOWN = 1e-3
+# A size is off the line by more than this share.
 _BENDS = 0.10
 # A file may hold any number; what no training has is not drawn.
 _LARGEST_LOSS = 1e6
@@ -206,34 +202,21 @@ def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
 
 
 def fitted(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:
-    """Fit the line by weighted least squares; None with fewer than three sizes.
+    """Fit the line to the seconds of steps; None with fewer than three sizes.
 
-    The weights come from each size's own interval. Where the line misses by more than
-    those allow, its own intervals get wider by as much. A size that is off the line by
-    less than the noise floor, a ratio, is not said to be off it.
+    A size that is off the line by less than the noise floor, a ratio, is not said to be
+    off it.
     """
-    if len(steps) < _FEWEST:
+    costs = shared_costs.fitted([(1.0, size) for size in steps], [*steps.values()])
+    if costs is None:
         return None
-    sizes, seconds = np.array([(float(n), step.value) for n, step in steps.items()]).T
-    half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
-    weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
-    coefficients, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
-    expected = np.polyval(coefficients, sizes)
-    misses = weights * (seconds - expected)
-    freedom = len(steps) - 2
-    scale = max(1.0, float(misses @ misses) / freedom)
-    reach = student(freedom) * np.sqrt(np.diag(spread) * scale)
-    cost, overhead = (
-        Estimate(value=float(v), low=float(v - r), high=float(v + r))
-        for v, r in zip(coefficients, reach, strict=True)
-    )
+    overhead, cost = costs.each
     threshold = max(_BENDS, (floor or 1.0) - 1)
     bends = tuple(
-        (size, step.value / at)
-        for (size, step), at in zip(steps.items(), expected.tolist(), strict=True)
-        # Off by more than its interval and the threshold; below 0 there is no step.
-        if at <= 0
-        or (not step.low <= at <= step.high and abs(step.value / at - 1) > threshold)
+        (size, miss)
+        for (size, step), miss in zip(steps.items(), costs.misses, strict=True)
+        # Off by more than its interval and the threshold.
+        if not step.low <= step.value / miss <= step.high and abs(miss - 1) > threshold
     )
     return Line(overhead=overhead, cost=cost, bends=bends)
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate, student
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate
 from perfkit.findings.reading import note_as
 from perfkit.questions.cpu_or_gpu import work
 from perfkit.questions.cpu_or_gpu.work import Cost, Size, cost
-
-Floats = NDArray[np.float64]
+from perfkit.questions.shared import costs as shared_costs
+from perfkit.questions.shared.costs import Floats
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
@@ -241,17 +240,6 @@ def _dots(
         yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
 
 
-# Three numbers go through any three points.
-_FEWEST = 4
-# No step time is known better than this share of it.
-_BEST_KNOWN = 1e-3
-_DRAWS = 200
-# Beyond this, in logarithms, a step's time is not known at all.
-_WIDEST = 3.0
-_ENDS = (2.5, 97.5)
-_NORMAL = 1.96
-
-
 @dataclass(frozen=True, kw_only=True)
 class Fit:
     """What a device costs.
@@ -275,45 +263,13 @@ class Fit:
 
 
 def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
-    """Fit the seconds of steps by weighted least squares, no cost below zero.
-
-    The weights come from each step's own interval. How sure the three numbers are comes
-    from fitting again to steps drawn around the fit, as wide as their intervals, or as
-    the fit misses them where that is more. None with too few steps.
-    """
-    if len(steps) < _FEWEST:
+    """Fit what a device costs to the seconds of steps; None with fewer than four."""
+    work = [(1.0, cost.traffic, cost.flops) for cost, _ in steps]
+    if not (costs := shared_costs.fitted(work, [seconds for _, seconds in steps])):
         return None
-    rows = np.array([(1.0, cost.traffic, cost.flops) for cost, _ in steps])
-    seconds = np.array([step.value for _, step in steps])
-    half = np.log([step.high / step.low for _, step in steps]) / 2
-    spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
-    costs = _solved(rows, seconds, spread)
-    expected = rows @ costs
-    if not np.all(expected > 0):
-        return None
-    misses = seconds / expected - 1
-    freedom = len(steps) - rows.shape[1]
-    scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
-    wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
-    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(steps)))
-    draws = [_solved(rows, draw, spread) for draw in expected * np.exp(wide * noise)]
-    launch, per_byte, per_flop = (
-        Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
-        for v, low, high in zip(costs, *np.percentile(draws, _ENDS, 0), strict=True)
-    )
-    worst = float(np.abs(misses).max())
+    launch, per_byte, per_flop = costs.each
+    worst = max(abs(ratio - 1) for ratio in costs.misses)
     return Fit(launch=launch, per_byte=per_byte, per_flop=per_flop, misses=worst)
-
-
-def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
-    # Not with the module, which listing experiments would load.
-    from scipy.optimize import nnls
-
-    weighted = rows / (seconds * spread)[:, None]
-    # Counts of work are huge and their costs tiny: bring them to one size.
-    sizes = np.linalg.norm(weighted, axis=0)
-    costs, _ = nnls(weighted / sizes, 1 / spread)
-    return np.asarray(costs / sizes)
 
 
 def _crossing(curve: Curve) -> Crossing:

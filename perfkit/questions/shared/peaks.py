@@ -17,28 +17,27 @@ _FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
 # Zen 2 shares its family with Zen 1 and has the higher models.
 _FIRST_ZEN_2 = 0x30
 # FLOP per second of products without sparsity, from NVIDIA's data sheets, by the name
-# that the driver gives the card: float32, TF32, and float16 or bfloat16 added up in
-# float32. A card that is not here has no such limit.
+# that the driver gives the card, in the order of _KINDS; numbers of 16 bits are added up
+# in float32. A card that is not here has no such limit.
 _DATA_SHEETS = {
-    "Tesla V100-SXM2-16GB": (15.7e12, None, 125e12),
-    "Tesla V100-SXM2-32GB": (15.7e12, None, 125e12),
-    "Tesla T4": (8.1e12, None, 65e12),
-    "NVIDIA A10": (31.2e12, 62.5e12, 125e12),
-    "NVIDIA A100-PCIE-40GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100-SXM4-40GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100-SXM4-80GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100 80GB PCIe": (19.5e12, 156e12, 312e12),
-    "NVIDIA RTX A6000": (38.7e12, 77.4e12, 154.8e12),
-    "NVIDIA GeForce RTX 3090": (35.6e12, 35.6e12, 71e12),
-    "NVIDIA GeForce RTX 4090": (82.6e12, 82.6e12, 165.2e12),
-    "NVIDIA L4": (30.3e12, 60e12, 121e12),
-    "NVIDIA L40S": (91.6e12, 183e12, 362e12),
-    "NVIDIA H100 80GB HBM3": (67e12, 495e12, 989e12),
-    "NVIDIA H200": (67e12, 495e12, 989e12),
+    # Cards before Ampere have no units for TF32 and bfloat16.
+    "Tesla V100-SXM2-16GB": (15.7e12, None, 125e12, None),
+    "Tesla V100-SXM2-32GB": (15.7e12, None, 125e12, None),
+    "Tesla T4": (8.1e12, None, 65e12, None),
+    "NVIDIA A10": (31.2e12, 62.5e12, 125e12, 125e12),
+    "NVIDIA A100-PCIE-40GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100-SXM4-40GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100-SXM4-80GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100 80GB PCIe": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA RTX A6000": (38.7e12, 77.4e12, 154.8e12, 154.8e12),
+    "NVIDIA GeForce RTX 3090": (35.6e12, 35.6e12, 71e12, 71e12),
+    "NVIDIA GeForce RTX 4090": (82.6e12, 82.6e12, 165.2e12, 165.2e12),
+    "NVIDIA L4": (30.3e12, 60e12, 121e12, 121e12),
+    "NVIDIA L40S": (91.6e12, 183e12, 362e12, 362e12),
+    "NVIDIA H100 80GB HBM3": (67e12, 495e12, 989e12, 989e12),
+    "NVIDIA H200": (67e12, 495e12, 989e12, 989e12),
 }
-_COLUMNS = {"float32": 0, "TF32": 1, "float16": 2, "bfloat16": 2}
-# Cards before Ampere have no units for it.
-_NO_BFLOAT16 = ("Tesla V100", "Tesla T4")
+_KINDS = ("float32", "TF32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +141,8 @@ def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
     gpu = machine.gpu
     if gpu is None or gpu.divided:
         return None
-    if kind == "bfloat16" and gpu.name.startswith(_NO_BFLOAT16):
-        return None
-    rate = _DATA_SHEETS.get(gpu.name, (None, None, None))[_COLUMNS[kind]]
-    if rate is not None:
+    rates = _DATA_SHEETS.get(gpu.name, (None,) * len(_KINDS))
+    if rate := rates[_KINDS.index(kind)]:
         return Peak(rate=rate, words=f"the data sheet of {gpu.name}, {kind}, dense")
     if kind != "float32" or not gpu.cores or not gpu.clocks.sm_max:
         return None
