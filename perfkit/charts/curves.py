@@ -118,7 +118,7 @@ def height(lines: Sequence[str]) -> float:
     return canvas.TOP + 18 + HEIGHT + 44 + 16 * len(lines) + 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mark:
     """A value at a size.
 
@@ -128,8 +128,8 @@ class Mark:
         ends: Of its 95 % interval; None where it has none.
         colour: Of the mark and its interval.
         shape: As Matplotlib calls it.
-        hollow: Whether only its outline is drawn.
         words: What stands beside it.
+        hollow: Whether only its outline is drawn.
     """
 
     size: float
@@ -137,8 +137,8 @@ class Mark:
     ends: tuple[float, float] | None = None
     colour: str = BLUE
     shape: str = "o"
-    hollow: bool = False
     words: str = ""
+    hollow: bool = False
 
 
 # Shares of a logarithmic axis: words stand so far above their mark, clear of a curve
@@ -152,11 +152,9 @@ def over_sizes(
     quantity: str,
     marks: Sequence[Mark],
     write: Callable[[float], str],
-    *,
     caption: Iterable[str],
-    words: Iterable[str],
     behind: Callable[[Axes], None],
-    sizes: Iterable[int] = (),
+    *,
     values: Iterable[float] = (),
     below: str = "examples in a batch",
 ) -> Figure:
@@ -168,10 +166,8 @@ def over_sizes(
         quantity: What is measured.
         marks: The values.
         write: Writes one of them.
-        caption: What the marks mean, in pieces.
-        words: What it shows besides, as of ``picture``.
+        caption: What the marks mean, in pieces; who cannot see it is told these, too.
         behind: Draws what is behind the marks.
-        sizes: Those that have a number below, if not those of the marks.
         values: More of them that the axis holds.
         below: What the sizes count.
     """
@@ -180,7 +176,7 @@ def over_sizes(
         return canvas.message(title, "Too few sizes were measured.")
 
     def fill(axes: Axes) -> None:
-        _lay_sizes(axes, [*sizes] or [mark.size for mark in marks], below)
+        _lay_sizes(axes, [mark.size for mark in marks], below)
         ends = [end for mark in marks for end in mark.ends or ()]
         _lay_values(axes, [*(mark.value for mark in marks), *values], ends, write)
         behind(axes)
@@ -194,9 +190,8 @@ def over_sizes(
                 y = mark.value * _share_of(axes, _ABOVE)
                 label(axes, mark.words, mark.size, y)
 
-    spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *words]
-    bar = ["bar: 95 % interval"] if any(mark.ends for mark in marks) else []
-    pieces = (*bar, *caption, *guess(finding).caption)
+    pieces = ["bar: 95 % interval", *caption, *guess(finding).caption]
+    spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
     return picture(title, f"{quantity} (logarithmic)", pieces, spoken, fill)
 
 

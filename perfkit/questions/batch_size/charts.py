@@ -1,5 +1,6 @@
 """The charts that only findings about batch sizes have."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.curves import Mark
-from perfkit.charts.layout import even_ticks, log_ticks
+from perfkit.charts.layout import log_ticks
+from perfkit.engine.statistics import Estimate
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.questions import result_of
@@ -29,79 +31,57 @@ def _result(finding: Finding) -> Result:
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
     result = _result(finding)
-    timed = {size.batch: size.timing for size in result.sizes}
-    loops = {name: pairs for name, pairs in result.loops.items() if pairs}
-    looped = [pair for pairs in loops.values() for pair in pairs]
+    rates = {size.batch: size.rate for size in result.sizes}
+    loops = {name: told for name, told in result.loops.items() if told and rates}
     green, place = 0, "too noisy to say which size is large enough"
     if result.knee and result.knee.firm:
         green = result.knee.size
         place = f"{'still rising' if result.knee.rising else 'enough'}: {green:,}"
-    marks = [
-        Mark(
-            size=size,
-            value=timing.rate,
-            ends=(timing.low, timing.high),
-            colour=GREEN if size == green else BLUE,
-            shape="D" if size == green else "o",
-        )
-        for size, timing in timed.items()
+    looped = [
+        Mark(*pair, None, GREY, _LOOPS[name], name if pair == told[-1] else "")
+        for name, told in loops.items()
+        for pair in told
     ]
 
     def behind(axes: Axes) -> None:
-        for name, pairs in loops.items():
-            style: Any = {"ls": ":", "lw": 1.4, "color": GREY, "ms": 8, "mew": 1.8}
-            axes.plot(*zip(*pairs, strict=True), _LOOPS[name], **style)
-            curves.label(axes, name, *pairs[-1])
-        rates = [timing.rate for timing in timed.values()]
-        axes.plot(list(timed), rates, color=BLUE, lw=1.2, alpha=0.5)
+        for told in loops.values():
+            axes.plot(*zip(*told, strict=True), ":", lw=1.4, color=GREY)
+        middles = [rate.value for rate in rates.values()]
+        axes.plot(list(rates), middles, color=BLUE, lw=1.2, alpha=0.5)
         if green:
             curves.upright(axes, green, place)
 
-    knee = "◆ the smallest size that is not shown to be slower than the best"
+    knee = f"◆ {place}, the smallest size that is not shown to be slower than the best"
     caption = [knee if green else place]
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
-    words = [place.capitalize()]
-    for name, pairs in loops.items():
-        listed = ", ".join(f"{n:,} {units.significant(rate)}" for n, rate in pairs)
-        words.append(f"{name.capitalize()} says: {listed}")
     return curves.over_sizes(
         finding,
         "which batch is large enough",
         "examples per second",
-        marks,
+        [*looped, *_marks(rates, {green: (GREEN, "D", "")})],
         units.significant,
-        caption=caption,
-        words=words,
-        behind=behind,
-        sizes=[*timed, *(size for size, _ in looped)],
-        values=[rate for _, rate in looped],
+        caption,
+        behind,
     )
 
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
     result = _result(finding)
-    line, equation = result.line, "a line needs three sizes"
+    line, caption = result.line, ["a line needs three sizes"]
     if line:
         overhead, cost = (between(n, units.seconds) for n in (line.overhead, line.cost))
-        equation = f"line: an overhead of {overhead}, and {cost} for each example"
-        if not line.shows_overhead:
-            equation = f"line: no overhead shown, and {cost} for each example"
+        height = f"an overhead of {overhead}" if line.shows_overhead else "no overhead"
+        caption = [f"line: {height}, and {cost} for each example"]
     bends = dict(line.bends) if line else {}
-    off = {size: f"{units.ratio(ratio)} the line" for size, ratio in bends.items()}
-    marks = [
-        Mark(
-            size=size.batch,
-            value=size.step.value,
-            ends=(size.step.low, size.step.high),
-            colour=RED if size.batch in off else BLUE,
-            shape="s" if size.batch in off else "o",
-            words=off.get(size.batch, ""),
-        )
-        for size in result.sizes
-    ]
-    legend = ["■ off the line by more than the interval allows"] if off else []
+    looks = {
+        size: (RED, "s", f"{units.ratio(ratio)} the line")
+        for size, ratio in bends.items()
+    }
+    if looks:
+        caption.append("■ off the line by more than the interval allows")
+    steps = {size.batch: size.step for size in result.sizes}
 
     def behind(axes: Axes) -> None:
         if line:
@@ -111,12 +91,22 @@ def step_costs(finding: Finding) -> Figure:
         finding,
         "what a step costs",
         "seconds of a step",
-        marks,
+        _marks(steps, looks),
         units.seconds,
-        caption=[equation, *legend],
-        words=[equation.capitalize()],
-        behind=behind,
+        caption,
+        behind,
     )
+
+
+def _marks(
+    values: Mapping[int, Estimate], looks: Mapping[int, tuple[str, str, str]]
+) -> list[Mark]:
+    """Values by size; some have a colour, a shape and words of their own."""
+    usual = (BLUE, "o", "")
+    return [
+        Mark(size, value.value, (value.low, value.high), *looks.get(size, usual))
+        for size, value in values.items()
+    ]
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
@@ -133,61 +123,51 @@ def _draw_line(axes: Axes, line: Line) -> None:
         curves.label(axes, f"+ {units.seconds(line.cost.value)} each", *end)
 
 
-_SIGNS = {"^": "▲", "x": "✕"}
-
-
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
     result = _result(finding)
-    peaks, limit, expected = dict(result.memory), result.limit, result.forecast
+    peaks, limit, forecast = dict(result.memory), result.limit, result.forecast
     search = result.search if peaks else None
+    marks = [Mark(size, float(peak)) for size, peak in peaks.items()]
+    caption = ["dot: measured at the peak, the median over trials"]
+    edges: list[Mark] = []
     high: float = max(peaks.values(), default=0.0)
     if search and search.asked:
         high = search.asked
-    edges: list[tuple[Mark, str]] = []
     if search and search.fits:
-        mark = Mark(size=search.fits, value=high, colour=GREEN, shape="^")
+        edges.append(Mark(search.fits, high, None, GREEN, "^"))
         into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
         asked = f", it had asked for {units.size(search.asked)}" if search.asked else ""
-        edges.append((mark, f"{search.fits:,} fit{into}{asked}"))
+        caption.append(f"▲ {search.fits:,} fit{into}{asked}")
     if search and search.fails:
-        mark = Mark(size=search.fails, value=high, colour=RED, shape="x")
+        edges.append(Mark(search.fails, high, None, RED, "x"))
         ended = "do not fit" if search.by_limit else "failed, nobody knows why"
-        edges.append((mark, f"{search.fails:,} {ended}"))
-    marks = [Mark(size=size, value=float(peak)) for size, peak in peaks.items()]
-    sizes = sorted({*peaks, *(int(mark.size) for mark, _ in edges)})
-    forecast = {n: float(expected.total(n)) for n in sizes} if expected else {}
-    legend = "line: weights, gradients, optimizer and activations, from shapes"
+        caption.append(f"✕ {search.fails:,} {ended}")
+    sizes = [mark.size for mark in (*marks, *edges)]
+    x = np.geomspace(min(sizes, default=1), max(sizes, default=1), 60)
+    y = x * forecast.activations + forecast.fixed if forecast else x[:0]
+    if forecast:
+        parts = "weights, gradients, optimizer and activations"
+        caption.append(f"line: {parts}, from shapes, at most {units.size(y[-1])}")
 
     def behind(axes: Axes) -> None:
-        if expected:
-            x = np.geomspace(sizes[0], sizes[-1], 60)
-            y = expected.fixed + x * expected.activations
+        if forecast:
             axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
-            last = sizes[-1], forecast[sizes[-1]]
-            curves.label(axes, "forecast from shapes", *last)
+            curves.label(axes, "forecast from shapes", x[-1], y[-1])
         if limit:
             curves.level(axes, limit, f"perfkit's limit {units.size(limit)}")
-        for mark, _ in edges:
+        for mark in edges:
             curves.upright(axes, mark.size, colour=mark.colour)
 
     return curves.over_sizes(
         finding,
         "the memory of a batch",
         "bytes above the start, at the peak",
-        [*marks, *(mark for mark, _ in edges)],
+        [*marks, *edges],
         units.size,
-        caption=[
-            "dot: measured at the peak, the median over trials",
-            *([legend] if expected else []),
-            *(f"{_SIGNS[mark.shape]} {text}" for mark, text in edges),
-        ],
-        words=[
-            *(f"Forecast at {n:,}: {units.size(y)}" for n, y in forecast.items()),
-            *(text for _, text in edges),
-        ],
-        behind=behind,
-        values=[*forecast.values(), *([limit] if limit else [])],
+        caption,
+        behind,
+        values=[*map(float, y), float(limit)],
     )
 
 
@@ -216,15 +196,13 @@ def learning(finding: Finding) -> Figure:
             by_seconds.plot(curve.seconds, curve.losses, **style)
         low = min(curve.samples[1] for curve in courses) / 1.1
         high = max(curve.samples[-1] for curve in courses) * 1.1
-        end = max(curve.seconds[-1] for curve in courses)
         by_samples.set(xscale="log", xlim=(low, high))
         by_samples.set_xlabel("examples learnt from (logarithmic)")
-        by_seconds.set(xlim=(0, end), xlabel="seconds of training")
-        panels = (by_samples, log_ticks(low, high)), (by_seconds, even_ticks(0, end))
+        curves.put(by_samples, log_ticks(low, high), units.significant)
+        seconds = max(curve.seconds[-1] for curve in courses)
+        curves.along(by_seconds, seconds, units.significant, "seconds of training")
         worst = max(loss for curve in courses for loss in curve.losses)
-        for axes, ticks in panels:
-            # Half of the picture has room for half of the numbers.
-            curves.put(axes, ticks[:: 1 + len(ticks) // 5], units.significant)
+        for axes in (by_samples, by_seconds):
             curves.even(axes, max(worst, 1e-6), units.significant)
         names = [f"batch {curve.batch:,}" for curve in courses]
         curves.key(by_seconds, names, _LOOKS, (1.03, 1.13))

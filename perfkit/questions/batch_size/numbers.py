@@ -10,7 +10,7 @@ from typing import Any
 
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
+from perfkit.engine.statistics import Comparison, Estimate, Timing
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
@@ -42,6 +42,12 @@ class Timed:
 
     batch: int
     timing: Timing
+
+    @property
+    def rate(self) -> Estimate:
+        """Examples per second."""
+        rate, low, high = self.timing.rate, self.timing.low, self.timing.high
+        return Estimate(value=rate, low=low, high=high)
 
     @property
     def step(self) -> Estimate:
@@ -89,12 +95,6 @@ class Knee:
         """Whether it is known well enough: that another is much faster is ruled out."""
         settled = ("no difference shown", "slower")
         return all(tie and tie.verdict in settled for _, tie in self.ties)
-
-    @property
-    def sure(self) -> Sure:
-        """How sure that is, of the one that is known least well."""
-        is_sure = all(tie and tie.sure == "sure" for _, tie in self.ties)
-        return "sure" if is_sure else "likely"
 
     @property
     def rising(self) -> bool:

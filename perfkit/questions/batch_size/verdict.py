@@ -8,7 +8,7 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.batch_size.numbers import Knee, Result, Search, name_of
-from perfkit.questions.shared.words import fact, failures, rates_behind
+from perfkit.questions.shared.words import fact, failures, rates_behind, sure_of_all
 
 _LEARNS = "A larger batch learns otherwise: compare the validation loss."
 
@@ -48,7 +48,7 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
         return Verdict(
             headline="Choose the batch that learns best: no larger one is faster.",
             much=f"Batches of {knee.size:,} reach {reached}.",
-            sure=knee.sure,
+            sure=sure_of_all(tie for _, tie in knee.ties if tie),
             interval=best.ends if best else "",
         )
     # The smallest that is as fast as the best; the best where that is not known.

@@ -38,53 +38,47 @@ def crossover(finding: Finding) -> Figure:
     topic = "what all cores gain over one core"
     if result.devices[1] == "GPU":
         topic = "what the GPU gains over the CPU"
-    marks = []
-    for point in result.points if curve else ():
-        colour, shape = _LOOKS[point.says]
-        is_beside = point in result.off_curve
-        mark = Mark(
-            size=point.size.width,
-            value=point.gain.ratio,
-            ends=(point.gain.low, point.gain.high),
-            colour=colour,
-            shape=shape,
-            hollow=is_beside,
-            words=f"batch {point.size.batch:,}" if is_beside else "",
+    marks = [
+        Mark(
+            point.size.width,
+            point.gain.ratio,
+            (point.gain.low, point.gain.high),
+            *_LOOKS[point.says],
+            words=f"batch {point.size.batch:,}" if point in result.off_curve else "",
+            hollow=point in result.off_curve,
         )
-        marks.append(mark)
-    for dot in result.dots:
-        mark = Mark(
-            size=dot.width,
-            value=dot.gain.value,
-            ends=(dot.gain.low, dot.gain.high),
-            colour=RED,
-            shape="^",
+        for point in result.points
+    ]
+    marks += [
+        Mark(
+            dot.width,
+            dot.gain.value,
+            (dot.gain.low, dot.gain.high),
+            RED,
+            "^",
+            plain(dot.name, 30),
             hollow=not dot.measured,
-            words=plain(dot.name, 30),
         )
-        marks.append(mark)
+        for dot in result.dots
+    ]
 
     def behind(axes: Axes) -> None:
         if curve:
             _draw_curve(axes, curve, crossing)
 
-    outcome = _OUTCOMES.get(crossing.kind) or f"It pays {_place(crossing)}"
-    caption = [*_LEGEND, outcome]
+    caption = [*_LEGEND, _OUTCOMES.get(crossing.kind) or f"It pays {_place(crossing)}"]
     if any(not dot.measured for dot in result.dots):
         caption.append("△ your network, read off the curve, not measured")
     if any(dot.measured for dot in result.dots):
         caption.append("▲ your model, measured, at the width with as much arithmetic")
-    origin = canvas.origin(finding)
     return curves.over_sizes(
         finding,
         topic,
         "times the examples per second",
-        marks,
+        marks if curve else [],
         units.ratio,
-        caption=[*caption, origin],
-        words=[outcome, f"Measured on {origin}"],
-        behind=behind,
-        sizes=[point.size.width for point in result.points],
+        [*caption, canvas.origin(finding)],
+        behind,
         values=[1.0, PAYS],
         below=f"width of the network, batch {curve.batch:,}" if curve else "",
     )

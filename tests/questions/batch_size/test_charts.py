@@ -74,7 +74,7 @@ def test_rates_stand_where_the_axes_say_and_the_knee_is_named_or_still_rising():
     (knee,) = {x for x, _ in marks(figure, GREEN)}
     assert knee == pytest.approx(at["64"][0], abs=0.5)
     assert {"enough: 64", "the usual loop"} <= set(words(figure))
-    assert "The usual loop says: 4 100, 16 2,000, 256 9,000" in figure.alt
+    assert "4: 100. 16: 2,000. 256, the usual loop: 9,000." in figure.alt
     rates = {"batch 4": 100.0, "batch 64": 900.0}
     rising = finding(rates, against="batch 4", experiment="batch-size")
     assert "still rising: 64" in words(own_charts.batch_sizes(rising))
@@ -87,7 +87,7 @@ def test_the_line_is_drawn_with_both_numbers():
     said = words(figure)
     assert any(text.startswith("overhead ") for text in said)
     assert any(text.startswith("+ ") and text.endswith(" each") for text in said)
-    assert "Line: an overhead of" in figure.alt
+    assert "line: an overhead of" in figure.alt
 
 
 def test_memory_shows_forecast_limit_what_does_not_fit_and_what_it_asked_for():
@@ -95,8 +95,8 @@ def test_memory_shows_forecast_limit_what_does_not_fit_and_what_it_asked_for():
     said = " ".join(words(figure))
     assert {"forecast from shapes", "perfkit's limit 256 MB"} <= set(words(figure))
     assert "256: 40 MB" in figure.alt
-    assert "Forecast at 256: 2.62 MB" in figure.alt
-    assert "512 fit into the 256 MB that perfkit allows. 544 do not fit." in figure.alt
+    assert "from shapes, at most 3.78 MB" in figure.alt
+    assert "512 fit into the 256 MB that perfkit allows. ✕ 544 do not" in figure.alt
     assert "it had asked for" not in said
     held = {"resident": 60_000_000, "data": 190_000_000}
     extra = (*TOLD, tried("fits 512?", batch=512, memory=held), TRIED[1])
