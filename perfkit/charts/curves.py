@@ -155,6 +155,7 @@ def over_sizes(
     caption: Iterable[str],
     behind: Callable[[Axes], None],
     *,
+    sizes: Iterable[float] = (),
     values: Iterable[float] = (),
     below: str = "examples in a batch",
 ) -> Figure:
@@ -168,6 +169,7 @@ def over_sizes(
         write: Writes one of them.
         caption: What the marks mean, in pieces; who cannot see it is told these, too.
         behind: Draws what is behind the marks.
+        sizes: Those that have a number below, if not those of all marks.
         values: More of them that the axis holds.
         below: What the sizes count.
     """
@@ -176,7 +178,7 @@ def over_sizes(
         return canvas.message(title, "Too few sizes were measured.")
 
     def fill(axes: Axes) -> None:
-        _lay_sizes(axes, [mark.size for mark in marks], below)
+        _lay_sizes(axes, [*sizes] or [mark.size for mark in marks], below)
         ends = [end for mark in marks for end in mark.ends or ()]
         _lay_values(axes, [*(mark.value for mark in marks), *values], ends, write)
         behind(axes)

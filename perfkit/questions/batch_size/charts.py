@@ -23,14 +23,9 @@ from perfkit.questions.shared.words import between
 _LOOPS = {numbers.UPWARDS: "x", numbers.DOWNWARDS: "+"}
 
 
-def _result(finding: Finding) -> Result:
-    result: Result = result_of(finding)
-    return result
-
-
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
-    result = _result(finding)
+    result: Result = result_of(finding)
     rates = {size.batch: size.rate for size in result.sizes}
     loops = {name: told for name, told in result.loops.items() if told and rates}
     green, place = 0, "too noisy to say which size is large enough"
@@ -68,7 +63,7 @@ def batch_sizes(finding: Finding) -> Figure:
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
-    result = _result(finding)
+    result: Result = result_of(finding)
     line, caption = result.line, ["a line needs three sizes"]
     if line:
         overhead, cost = (between(n, units.seconds) for n in (line.overhead, line.cost))
@@ -125,7 +120,7 @@ def _draw_line(axes: Axes, line: Line) -> None:
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
-    result = _result(finding)
+    result: Result = result_of(finding)
     peaks, limit, forecast = dict(result.memory), result.limit, result.forecast
     search = result.search if peaks else None
     marks = [Mark(size, float(peak)) for size, peak in peaks.items()]
@@ -179,7 +174,8 @@ _MIDDLE = 400
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
     title = f"{plain(finding.experiment, 40)}: speed is not learning"
-    courses = _result(finding).trainings[: len(_LOOKS)]
+    result: Result = result_of(finding)
+    courses = result.trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")
     held_out = "loss of examples that were held out; one training at each batch size"
@@ -219,14 +215,16 @@ def learning(finding: Finding) -> Figure:
 
 
 def _has_sizes(finding: Finding) -> bool:
-    return bool(_result(finding).sizes)
+    return bool(result_of(finding).sizes)
 
 
 KINDS: dict[str, Kind[Finding]] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
     "steps": Kind(step_costs, "What a step costs", _has_sizes),
-    "memory": Kind(memory, "The memory of a batch", lambda f: bool(_result(f).memory)),
+    "memory": Kind(
+        memory, "The memory of a batch", lambda f: bool(result_of(f).memory)
+    ),
     "learning": Kind(
-        learning, "Speed is not learning", lambda f: bool(_result(f).trainings)
+        learning, "Speed is not learning", lambda f: bool(result_of(f).trainings)
     ),
 }

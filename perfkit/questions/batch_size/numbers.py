@@ -148,7 +148,6 @@ class Result:
 
     Attributes:
         sizes: Those that have a rate, the smallest first.
-        failed: Those of which a trial failed.
         knee: From where on the rate stops rising; None while no size has a rate.
         line: What a step costs; None with fewer than three sizes.
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
@@ -161,7 +160,6 @@ class Result:
     """
 
     sizes: tuple[Timed, ...]
-    failed: tuple[int, ...]
     knee: Knee | None
     line: Line | None
     limit: int
@@ -185,11 +183,6 @@ def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
     loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
     return Result(
         sizes=timed,
-        failed=tuple(
-            size
-            for size, repeats in trials.items()
-            if any(trial.has_failed for trial in repeats)
-        ),
         knee=_knee(measured, timed) if timed else None,
         line=fitted(steps, measured.noise_floor),
         limit=limit,

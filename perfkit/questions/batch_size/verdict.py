@@ -1,6 +1,5 @@
 """What a run over batch sizes means."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -58,19 +57,16 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
             break
     else:
         return _open(knee)
-    is_largest = size == knee.largest
-    larger = min(4 * size, LARGEST) if is_largest else size
-    too_large = [failed for failed in result.failed if failed > size]
-    # On processors it is sought within a limit that no other trial has.
+    is_largest, larger = size == knee.largest, min(4 * size, LARGEST)
+    rounds = (trial for trial in measured.trials if not trial.is_try)
+    goes_on = is_largest and larger > size and not any(t.has_failed for t in rounds)
+    # On processors the search had a limit that no other trial has.
     if not result.limit and result.search and result.search.fails:
-        too_large.append(result.search.fails)
-    # What did not fit need not be asked again.
-    if larger >= min(too_large, default=math.inf):
-        larger = size
+        goes_on = goes_on and larger < result.search.fails
     rises = "no larger one was timed" if is_largest else "larger is not faster"
     if is_largest and knee.rising:
         rises = "the rate still rises there"
-    go_on = f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
+    ask = f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"
@@ -79,7 +75,7 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
         interval=compared.ends,
         edits=(Edit(old=_fit(knee.smallest), new=_fit(size)),),
         warnings=(_LEARNS,),
-        next=go_on if larger > size else "",
+        next=ask if goes_on else "",
         winner="" if knee.ties else compared.variant,
     )
 

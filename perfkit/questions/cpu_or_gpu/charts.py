@@ -26,14 +26,9 @@ _OUTCOMES = {
 }
 
 
-def _result(finding: Finding) -> Result:
-    result: Result = result_of(finding)
-    return result
-
-
 def crossover(finding: Finding) -> Figure:
     """Draw what the second device gains over the width, and where it begins to pay."""
-    result = _result(finding)
+    result: Result = result_of(finding)
     curve, crossing = result.curve, result.crossing
     topic = "what all cores gain over one core"
     if result.devices[1] == "GPU":
@@ -79,6 +74,7 @@ def crossover(finding: Finding) -> Figure:
         units.ratio,
         [*caption, canvas.origin(finding)],
         behind,
+        sizes=[point.size.width for point in result.points],
         values=[1.0, PAYS],
         below=f"width of the network, batch {curve.batch:,}" if curve else "",
     )
@@ -108,7 +104,7 @@ KINDS: dict[str, Kind[Finding]] = {
     "crossover": Kind(
         crossover,
         "From which size on the second device pays",
-        lambda f: _result(f).curve is not None,
+        lambda f: result_of(f).curve is not None,
         leads=True,
     ),
 }
