@@ -27,20 +27,20 @@ def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
     result: Result = result_of(finding)
     rates = {size.batch: size.rate for size in result.sizes}
-    loops = {name: told for name, told in result.loops.items() if told and rates}
+    loops = {name: pairs for name, pairs in result.loops.items() if pairs and rates}
     green, place = 0, "too noisy to say which size is large enough"
     if result.knee and result.knee.firm:
         green = result.knee.size
         place = f"{'still rising' if result.knee.rising else 'enough'}: {green:,}"
     looped = [
-        Mark(*pair, None, GREY, _LOOPS[name], name if pair == told[-1] else "")
-        for name, told in loops.items()
-        for pair in told
+        Mark(*pair, None, GREY, _LOOPS[name], name if pair == pairs[-1] else "")
+        for name, pairs in loops.items()
+        for pair in pairs
     ]
 
     def behind(axes: Axes) -> None:
-        for told in loops.values():
-            axes.plot(*zip(*told, strict=True), ":", lw=1.4, color=GREY)
+        for pairs in loops.values():
+            axes.plot(*zip(*pairs, strict=True), ":", lw=1.4, color=GREY)
         middles = [rate.value for rate in rates.values()]
         axes.plot(list(rates), middles, color=BLUE, lw=1.2, alpha=0.5)
         if green:
@@ -127,13 +127,15 @@ def memory(finding: Finding) -> Figure:
     caption = ["dot: measured at the peak, the median over trials"]
     edges: list[Mark] = []
     high: float = max(peaks.values(), default=0.0)
-    if search and search.asked:
-        high = search.asked
+    if search and search.requested:
+        high = search.requested
     if search and search.fits:
         edges.append(Mark(search.fits, high, None, GREEN, "^"))
         into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
-        asked = f", it had asked for {units.size(search.asked)}" if search.asked else ""
-        caption.append(f"▲ {search.fits:,} fit{into}{asked}")
+        request = ""
+        if search.requested:
+            request = f", it had asked for {units.size(search.requested)}"
+        caption.append(f"▲ {search.fits:,} fit{into}{request}")
     if search and search.fails:
         edges.append(Mark(search.fails, high, None, RED, "x"))
         ended = "do not fit" if search.by_limit else "failed, nobody knows why"

@@ -122,7 +122,7 @@ class Search:
 
     Attributes:
         fits: The largest that does; 0 for none.
-        asked: Bytes that it had asked for; 0 where nobody told.
+        requested: Bytes that it had asked for; 0 where that is not known.
         fails: The smallest that does not; None where all did.
         reason: How that one ended.
         by_limit: Whether it ran out of memory.
@@ -130,7 +130,7 @@ class Search:
     """
 
     fits: int
-    asked: int
+    requested: int
     fails: int | None
     reason: str
     by_limit: bool
@@ -172,24 +172,24 @@ class Result:
 
 def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
     """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
-    timed = tuple(
+    timings = tuple(
         Timed(batch=size, timing=timing)
         for size in sizes
         if (timing := measured.timing(name_of(size))) and timing.low > 0
     )
     trials = {size: measured.trials_of(name_of(size)) for size in sizes}
-    steps = {size.batch: size.step for size in timed}
+    steps = {size.batch: size.step for size in timings}
     curves = filter(None, map(_curve, measured.trials))
     loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
     return Result(
-        sizes=timed,
-        knee=_knee(measured, timed) if timed else None,
+        sizes=timings,
+        knee=_knee(measured, timings) if timings else None,
         line=fitted(steps, measured.noise_floor),
         limit=limit,
         memory=_memory(trials),
         forecast=_forecast(measured.notes),
         search=read_search(measured.trials),
-        loops={name: _circulating(told) for name, told in loops.items()},
+        loops={name: _circulating(repeats) for name, repeats in loops.items()},
         trainings=tuple(sorted(curves, key=lambda curve: curve.batch)),
     )
 
@@ -214,16 +214,16 @@ def fitted(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | 
     return Line(overhead=overhead, cost=cost, bends=bends)
 
 
-def _knee(measured: Measurement, timed: Sequence[Timed]) -> Knee:
-    sizes = {size.timing.variant: size.batch for size in timed}
+def _knee(measured: Measurement, timings: Sequence[Timed]) -> Knee:
+    sizes = {size.timing.variant: size.batch for size in timings}
     best, *rivals = (sizes[t.variant] for t in measured.fastest(tuple(sizes)))
     size, *larger = sorted({best, *rivals})
     return Knee(
         size=size,
         best=best,
         ties=tuple((n, measured.compare(name_of(n), name_of(size))) for n in larger),
-        smallest=timed[0].batch,
-        largest=timed[-1].batch,
+        smallest=timings[0].batch,
+        largest=timings[-1].batch,
     )
 
 
@@ -250,8 +250,8 @@ def _memory(
 
 def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
     """Bytes of a kind that trials told of."""
-    told = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
-    return [amounts[kind] for amounts in told if amounts.get(kind, -1) >= 0]
+    notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
+    return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
 
 
 # The loop over batch sizes that is in circulation, run as it stands: one network is
@@ -267,19 +267,19 @@ def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
     network.compile("adam", loss_function())
     examples, labels = model.batch(count)
     yield READY
-    told = []
+    rates = []
     for size in sizes:
         began = time.perf_counter()
         network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
-        told.append([size, count / (time.perf_counter() - began)])
-        yield Note("told", list(told))
+        rates.append([size, count / (time.perf_counter() - began)])
+        yield Note("told", list(rates))
         yield count
 
 
 def _circulating(trials: Sequence[Trial]) -> tuple[tuple[int, float], ...]:
     """Batch sizes and examples per second, as the loop in circulation has them."""
-    told = trials[0].notes.get("told") if trials else None
-    rates = note_as(list[tuple[int, float]], told) or ()
+    note = trials[0].notes.get("told") if trials else None
+    rates = note_as(list[tuple[int, float]], note) or ()
     return tuple(sorted((size, rate) for size, rate in rates if size > 0 and rate > 0))
 
 
@@ -346,7 +346,7 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
 
 def read_search(trials: Iterable[Trial]) -> Search | None:
     """Read what a search has shown; None where there was none."""
-    tried = {
+    tries = {
         size: trial
         for trial in trials
         # Its name tells it from a training that was run to learn.
@@ -354,19 +354,19 @@ def read_search(trials: Iterable[Trial]) -> Search | None:
         and trial.variant == name_of_try(size)
         and trial.outcome != "stopped"
     }
-    if not tried:
+    if not tries:
         return None
-    fits = {n: trial for n, trial in tried.items() if trial.outcome == "completed"}
+    fits = {n: trial for n, trial in tries.items() if trial.outcome == "completed"}
     largest = max(fits, default=0)
     trained = [fits[largest]] if fits else []
-    asked = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
-    fails = min(tried.keys() - fits.keys(), default=None)
-    ended = tried[fails] if fails else None
+    requests = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
+    fails = min(tries.keys() - fits.keys(), default=None)
+    ended = tries[fails] if fails else None
     return Search(
         fits=largest,
-        asked=asked[0],
+        requested=requests[0],
         fails=fails,
         reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
         by_limit=ended is not None and ended.outcome == "out-of-memory",
-        tries=len(tried),
+        tries=len(tries),
     )

@@ -121,9 +121,9 @@ def _facts(result: Result) -> Iterator[Fact]:
         yield fact("Cost of an example", line.cost, units.seconds)
     if search is None:
         return
-    if search.asked:
-        had_asked = f"Memory that a batch of {search.fits:,}, which fits, asked for"
-        yield Fact(had_asked, units.size(search.asked))
+    if search.requested:
+        label = f"Memory that a batch of {search.fits:,}, which fits, asked for"
+        yield Fact(label, units.size(search.requested))
     if search.fails:
         yield Fact(f"How a batch of {search.fails:,} ended", search.reason)
     yield Fact("Batches tried, each in a process of its own", f"{search.tries}")
