@@ -178,9 +178,15 @@ def over_sizes(
         return canvas.message(title, "Too few sizes were measured.")
 
     def fill(axes: Axes) -> None:
-        _lay_sizes(axes, [*sizes] or [mark.size for mark in marks], below)
+        along = [*sizes] or [mark.size for mark in marks]
+        axes.set(xscale="log", xlim=(min(along) / _AROUND, max(along) * _AROUND))
+        axes.set_xlabel(f"{below} (logarithmic)")
+        put(axes, _readable(along), lambda size: f"{size:,.0f}")
+        # Ends of intervals are cut where they are far away.
         ends = [end for mark in marks for end in mark.ends or ()]
-        _lay_values(axes, [*(mark.value for mark in marks), *values], ends, write)
+        low, high = limits([*(mark.value for mark in marks), *values], ends)
+        axes.set(yscale="log", ylim=(low / _AROUND, high * _AROUND))
+        ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
         behind(axes)
         for mark in marks:
             if mark.ends:
@@ -228,14 +234,6 @@ def _share_of(axes: Axes, share: float) -> float:
     return float((top / bottom) ** share)
 
 
-def _lay_sizes(axes: Axes, values: Sequence[float], name: str) -> None:
-    """Let sizes stand below, on a logarithmic axis."""
-    axes.set_xscale("log")
-    axes.set_xlim(min(values) / _AROUND, max(values) * _AROUND)
-    put(axes, _readable(values), lambda size: f"{size:,.0f}")
-    axes.set_xlabel(f"{name} (logarithmic)")
-
-
 def _readable(values: Sequence[float]) -> list[float]:
     """The values whose numbers have room; the last is always there to be read."""
     low, high = min(values), max(values)
@@ -245,22 +243,6 @@ def _readable(values: Sequence[float]) -> list[float]:
         if not readable or readable[-1] / value >= gap * 0.999:
             readable.append(float(value))
     return readable
-
-
-def _lay_values(
-    axes: Axes,
-    values: Sequence[float],
-    ends: Sequence[float],
-    write: Callable[[float], str],
-) -> None:
-    """Set the logarithmic axis at the left so that it holds all values.
-
-    Ends of intervals are cut where they are far away.
-    """
-    low, high = limits(values, ends)
-    axes.set_yscale("log")
-    axes.set_ylim(low / _AROUND, high * _AROUND)
-    ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def along(axes: Axes, high: float, write: Callable[[float], str], name: str) -> None:

@@ -136,11 +136,6 @@ class Search:
     by_limit: bool
     tries: int
 
-    @property
-    def closed(self) -> bool:
-        """Whether the search came to its end: the two are one step apart."""
-        return self.fails is not None and self.fails - self.fits <= step(self.fits)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result:

@@ -27,12 +27,13 @@ def judge(measured: Measurement, result: Result, model: str) -> Verdict:
         room = f"perfkit's limit of {units.size(result.limit)}"
     knee, search = result.knee, result.search
     verdict = _answer(measured, result, knee, model) if knee else _NOTHING
+    largest = _largest(search, room) if search else ""
     unknown: tuple[str, ...] = ()
     if search and search.fails and not search.by_limit:
         unknown = (f"Whether memory ended the batch of {search.fails:,} is not known.",)
     return replace(
         verdict,
-        warnings=(*(_largest(search, room) if search else ()), *verdict.warnings),
+        warnings=tuple(filter(None, (largest, *verdict.warnings))),
         facts=tuple(_facts(result)),
         because=(*unknown, *failures(measured)),
     )
@@ -100,18 +101,15 @@ def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
 
-def _largest(search: Search, room: str) -> Iterator[str]:
+def _largest(search: Search, room: str) -> str:
+    """How large a batch may be; "" where that is not known."""
     if search.fails is None:
-        yield f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
-    elif not search.by_limit:
-        return
-    elif not search.fits:
-        yield f"Not even a batch of {search.fails:,} fits into {room}."
-    elif search.closed:
-        yield f"Batches of up to {search.fits:,} fit into {room}."
-    else:
-        fails = f"{search.fails:,} do not"
-        yield f"Batches of {search.fits:,} fit into {room}, and {fails}."
+        return f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
+    if not search.by_limit:
+        return ""
+    if not search.fits:
+        return f"Not even a batch of {search.fails:,} fits into {room}."
+    return f"Batches of {search.fits:,} fit into {room}, and {search.fails:,} do not."
 
 
 def _facts(result: Result) -> Iterator[Fact]:
