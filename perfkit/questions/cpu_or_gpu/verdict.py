@@ -1,9 +1,11 @@
 """What a run over sizes on two devices means."""
 
+import functools
 from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement
+from perfkit.engine.statistics import Estimate
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.cpu_or_gpu.numbers import PAYS, Point, Result
 from perfkit.questions.shared.words import (
@@ -123,23 +125,26 @@ def _next(result: Result) -> str:
 def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
     yield from _on_curve(result)
     for device, fit in result.fits.items():
-        if units.is_known(fit.launch.low, fit.launch.high):
-            yield fact(f"A step before any work, {device}", fit.launch, units.seconds)
+        launch = f"A step before any work, {device}"
+        facts = [fact(launch, fit.launch, units.seconds)]
         for part, label, unit in (
             (fit.per_flop, "Arithmetic", "FLOP"),
             (fit.per_byte, "Memory", "B"),
         ):
-            if part.low > 0 and units.is_known(part.low, part.high):
-                low, high = (units.rate(1 / end, unit) for end in (part.high, part.low))
-                speed = units.rate(1 / part.value, unit)
-                yield Fact(f"{label}, {device}", speed, f"{low} to {high}")
+            if part.low > 0:
+                ends = {"low": 1 / part.high, "high": 1 / part.low}
+                speed = Estimate(value=1 / part.value, **ends)
+                write = functools.partial(units.rate, unit=unit)
+                facts.append(fact(f"{label}, {device}", speed, write))
+        yield from (row for row in facts if row.interval)
         misses = units.percent(fit.misses)
-        yield Fact(f"A measured step is off these by, {device}", f"at most {misses}")
-    fit = result.fits.get(result.devices[1])
-    if result.curve and fit and fit.launch.low > 0 and fit.misses <= _TRUSTED:
-        for point in (result.curve.points[0], result.curve.points[-1]):
-            share = units.percent(fit.launch.value / fit.at(point.size.cost))
-            label = f"Share before any work at {point.size.name}, {result.devices[1]}"
+        yield Fact(f"Most that a step is off these costs, {device}", misses)
+    device, curve = result.devices[1], result.curve
+    second = result.fits.get(device)
+    if curve and second and second.launch.low > 0 and second.misses <= _TRUSTED:
+        for point in (curve.points[0], curve.points[-1]):
+            share = units.percent(second.launch.value / second.at(point.size.cost))
+            label = f"Share before any work at {point.size.name}, {device}"
             yield Fact(label, share)
     for compared in measured.comparisons:
         if compared.variant in (FLOATS, BYTES, AHEAD) and compared.ends:
@@ -155,11 +160,11 @@ def _on_curve(result: Result) -> Iterator[Fact]:
     if crossing.kind == "from":
         faster = units.percent(PAYS - 1)
         label = f"Width from which it is {faster} faster, batch {curve.batch:,}"
-        ends = f"{_width(crossing.low)} to {_width(crossing.high)}"
-        below = f"{_width(crossing.high)} or below"
-        known = crossing.low > 0
-        value = _width(crossing.width) if known else below
-        yield Fact(label, value, ends if known else "")
+        high = _width(crossing.high)
+        value, ends = f"{high} or below", ""
+        if crossing.low:
+            value, ends = _width(crossing.width), f"{_width(crossing.low)} to {high}"
+        yield Fact(label, value, ends)
     for point in result.off_curve:
         if point.gain.ends:
             label = f"Gain at {point.size.name}, batch {point.size.batch:,}"
