@@ -141,9 +141,8 @@ class Mark:
     hollow: bool = False
 
 
-# Shares of a logarithmic axis: words stand so far above their mark, clear of a curve
-# through it, or above the foot of a line.
-_ABOVE, _FOOT = 0.03, 0.05
+# Words stand so many points above their mark, clear of a curve through it.
+_LIFT = 8.0
 
 
 def over_sizes(
@@ -195,8 +194,7 @@ def over_sizes(
             style: Any = {"color": mark.colour, "mfc": inside, "ms": 8, "mew": 1.8}
             axes.plot(mark.size, mark.value, mark.shape, **style)
             if mark.words:
-                y = mark.value * _share_of(axes, _ABOVE)
-                label(axes, mark.words, mark.size, y)
+                label(axes, mark.words, mark.size, mark.value, lift=_LIFT)
 
     pieces = ["bar: 95 % interval", *caption, *guess(finding).caption]
     spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
@@ -225,13 +223,7 @@ def upright(axes: Axes, size: float, words: str = "", *, colour: str = INK) -> N
     """A dashed line up at a size, and words at its foot."""
     axes.axvline(size, color=colour, **_DASHED)
     if words:
-        label(axes, words, size, axes.get_ylim()[0] * _share_of(axes, _FOOT))
-
-
-def _share_of(axes: Axes, share: float) -> float:
-    """The factor that a share of the logarithmic axis at the left stands for."""
-    bottom, top = axes.get_ylim()
-    return float((top / bottom) ** share)
+        label(axes, words, size, axes.get_ylim()[0], lift=_LIFT)
 
 
 def _readable(values: Sequence[float]) -> list[float]:
@@ -288,12 +280,14 @@ def key(
         canvas.note(axes, name, (reach[1], high), (6, 0))
 
 
-def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:
-    """Words to the right of a point."""
+def label(
+    axes: Axes, words: str, x: float, y: float, *, colour: str = INK, lift: float = 0.0
+) -> None:
+    """Words to the right of a point, and so many points above it."""
     axes.annotate(
         words,
         (x, y),
-        xytext=(9, 0),
+        xytext=(9, lift),
         textcoords="offset points",
         va="center",
         fontsize=SMALL,

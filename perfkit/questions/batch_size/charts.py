@@ -12,12 +12,11 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.charts.layout import log_ticks
-from perfkit.engine.statistics import Estimate
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.questions import result_of
 from perfkit.questions.batch_size import numbers
-from perfkit.questions.batch_size.numbers import Line, Result
+from perfkit.questions.shared.costs import Costs
 from perfkit.questions.shared.words import between
 
 _LOOPS = {numbers.UPWARDS: "x", numbers.DOWNWARDS: "+"}
@@ -25,8 +24,8 @@ _LOOPS = {numbers.UPWARDS: "x", numbers.DOWNWARDS: "+"}
 
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
-    result: Result = result_of(finding)
-    rates = {size.batch: size.rate for size in result.sizes}
+    result: numbers.Result = result_of(finding)
+    rates = {size: (t.rate, t.low, t.high) for size, t in result.rates}
     loops = {name: pairs for name, pairs in result.loops.items() if pairs and rates}
     green, place = 0, "too noisy to say which size is large enough"
     if result.knee and result.knee.firm:
@@ -41,7 +40,7 @@ def batch_sizes(finding: Finding) -> Figure:
     def behind(axes: Axes) -> None:
         for pairs in loops.values():
             axes.plot(*zip(*pairs, strict=True), ":", lw=1.4, color=GREY)
-        middles = [rate.value for rate in rates.values()]
+        middles = [rate for rate, *_ in rates.values()]
         axes.plot(list(rates), middles, color=BLUE, lw=1.2, alpha=0.5)
         if green:
             curves.upright(axes, green, place)
@@ -63,20 +62,21 @@ def batch_sizes(finding: Finding) -> Figure:
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
-    result: Result = result_of(finding)
+    result: numbers.Result = result_of(finding)
     line, caption = result.line, ["a line needs three sizes"]
     if line:
-        overhead, cost = (between(n, units.seconds) for n in (line.overhead, line.cost))
-        height = f"an overhead of {overhead}" if line.shows_overhead else "no overhead"
+        overhead, cost = (between(part, units.seconds) for part in line.each)
+        shows_overhead = line.each[0].low > 0
+        height = f"an overhead of {overhead}" if shows_overhead else "no overhead"
         caption = [f"line: {height}, and {cost} for each example"]
-    bends = dict(line.bends) if line else {}
     looks = {
         size: (RED, "s", f"{units.ratio(ratio)} the line")
-        for size, ratio in bends.items()
+        for size, ratio in result.bends
     }
     if looks:
         caption.append("■ off the line by more than the interval allows")
-    steps = {size.batch: size.step for size in result.sizes}
+    seconds = ((size, timing.seconds(size)) for size, timing in result.rates)
+    steps = {size: (step.value, step.low, step.high) for size, step in seconds}
 
     def behind(axes: Axes) -> None:
         if line:
@@ -94,33 +94,35 @@ def step_costs(finding: Finding) -> Figure:
 
 
 def _marks(
-    values: Mapping[int, Estimate], looks: Mapping[int, tuple[str, str, str]]
+    values: Mapping[int, tuple[float, float, float]],
+    looks: Mapping[int, tuple[str, str, str]],
 ) -> list[Mark]:
-    """Values by size; some have a colour, a shape and words of their own."""
+    """Values by size, each with its interval; some look and are named otherwise."""
     usual = (BLUE, "o", "")
     return [
-        Mark(size, value.value, (value.low, value.high), *looks.get(size, usual))
-        for size, value in values.items()
+        Mark(size, value, (low, high), *looks.get(size, usual))
+        for size, (value, low, high) in values.items()
     ]
 
 
-def _draw_line(axes: Axes, line: Line) -> None:
+def _draw_line(axes: Axes, line: Costs) -> None:
+    overhead, cost = line.each
     x = np.geomspace(*axes.get_xlim(), 60)
-    y = line.overhead.value + x * line.cost.value
+    y = overhead.value + x * cost.value
     bottom, top = axes.get_ylim()
     inside = (y >= bottom) & (y <= top)
     axes.plot(x[inside], y[inside], color=INK, lw=1.4, alpha=0.8)
-    if line.shows_overhead:
-        words = f"overhead {units.seconds(line.overhead.value)}"
-        curves.level(axes, line.overhead.value, words)
+    if overhead.low > 0:
+        words = f"overhead {units.seconds(overhead.value)}"
+        curves.level(axes, overhead.value, words)
     if inside.any():
         end = float(x[inside][-1]), float(y[inside][-1])
-        curves.label(axes, f"+ {units.seconds(line.cost.value)} each", *end)
+        curves.label(axes, f"+ {units.seconds(cost.value)} each", *end)
 
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
-    result: Result = result_of(finding)
+    result: numbers.Result = result_of(finding)
     peaks, limit, forecast = dict(result.memory), result.limit, result.forecast
     search = result.search if peaks else None
     marks = [Mark(size, float(peak)) for size, peak in peaks.items()]
@@ -176,7 +178,7 @@ _MIDDLE = 400
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
     title = f"{plain(finding.experiment, 40)}: speed is not learning"
-    result: Result = result_of(finding)
+    result: numbers.Result = result_of(finding)
     courses = result.trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")
@@ -217,7 +219,7 @@ def learning(finding: Finding) -> Figure:
 
 
 def _has_sizes(finding: Finding) -> bool:
-    return bool(result_of(finding).sizes)
+    return bool(result_of(finding).rates)
 
 
 KINDS: dict[str, Kind[Finding]] = {

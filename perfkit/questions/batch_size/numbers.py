@@ -15,8 +15,8 @@ from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.questions.shared import batches
-from perfkit.questions.shared import costs as shared_costs
 from perfkit.questions.shared.batches import Forecast
+from perfkit.questions.shared.costs import Costs, fitted
 from perfkit.questions.shared.loops import loss_function
 from perfkit.questions.shared.models import MODELS
 
@@ -34,42 +34,6 @@ def name_of(size: int) -> str:
 def name_of_try(size: int) -> str:
     """What the try of a batch size is called that the search makes."""
     return f"fits {size:,}?"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timed:
-    """A batch size and its rate."""
-
-    batch: int
-    timing: Timing
-
-    @property
-    def rate(self) -> Estimate:
-        """Examples per second."""
-        rate, low, high = self.timing.rate, self.timing.low, self.timing.high
-        return Estimate(value=rate, low=low, high=high)
-
-    @property
-    def step(self) -> Estimate:
-        """Seconds of a step."""
-        return self.timing.seconds(self.batch)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A step's seconds as ``overhead + size * cost``.
-
-    It bends at the sizes whose step takes so many times the line's seconds.
-    """
-
-    overhead: Estimate
-    cost: Estimate
-    bends: tuple[tuple[int, float], ...]
-
-    @property
-    def shows_overhead(self) -> bool:
-        """Whether there is any for sure."""
-        return self.overhead.low > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +106,10 @@ class Result:
     """What a run shows.
 
     Attributes:
-        sizes: Those that have a rate, the smallest first.
+        rates: Sizes that have a rate, the smallest first, each with its timing.
         knee: From where on the rate stops rising; None while no size has a rate.
-        line: What a step costs; None with fewer than three sizes.
+        line: What a step and an example cost; None with fewer than three sizes.
+        bends: Sizes off that line, each with its step's seconds over the line's.
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
         memory: Sizes, each with its bytes above the start at the peak: of the GPU where
             there is one, else of the process.
@@ -154,9 +119,10 @@ class Result:
         trainings: Those that were run to learn, by batch size.
     """
 
-    sizes: tuple[Timed, ...]
+    rates: tuple[tuple[int, Timing], ...]
     knee: Knee | None
-    line: Line | None
+    line: Costs | None
+    bends: tuple[tuple[int, float], ...]
     limit: int
     memory: tuple[tuple[int, float], ...]
     forecast: Forecast | None
@@ -167,19 +133,21 @@ class Result:
 
 def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
     """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
-    timings = tuple(
-        Timed(batch=size, timing=timing)
+    rates = tuple(
+        (size, timing)
         for size in sizes
         if (timing := measured.timing(name_of(size))) and timing.low > 0
     )
     trials = {size: measured.trials_of(name_of(size)) for size in sizes}
-    steps = {size.batch: size.step for size in timings}
+    steps = {size: timing.seconds(size) for size, timing in rates}
+    line = fitted([(1.0, size) for size in steps], [*steps.values()])
     curves = filter(None, map(_curve, measured.trials))
     loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
     return Result(
-        sizes=timings,
-        knee=_knee(measured, timings) if timings else None,
-        line=fitted(steps, measured.noise_floor),
+        rates=rates,
+        knee=_knee(measured, rates) if rates else None,
+        line=line,
+        bends=find_bends(steps, line, measured.noise_floor) if line else (),
         limit=limit,
         memory=_memory(trials),
         forecast=_forecast(measured.notes),
@@ -189,36 +157,31 @@ def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
     )
 
 
-def fitted(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:
-    """Fit the line to the seconds of steps; None with fewer than three sizes.
+def find_bends(
+    steps: Mapping[int, Estimate], line: Costs, floor: float | None = None
+) -> tuple[tuple[int, float], ...]:
+    """The sizes off the line by more than their interval and the noise floor, a ratio.
 
-    A size that is off the line by less than the noise floor, a ratio, is not said to be
-    off it.
+    Each is given with the seconds of its step over those of the line.
     """
-    costs = shared_costs.fitted([(1.0, size) for size in steps], [*steps.values()])
-    if costs is None:
-        return None
-    overhead, cost = costs.each
     threshold = max(_BENDS, (floor or 1.0) - 1)
-    bends = tuple(
+    return tuple(
         (size, miss)
-        for (size, step), miss in zip(steps.items(), costs.misses, strict=True)
-        # Off by more than its interval and the threshold.
+        for (size, step), miss in zip(steps.items(), line.misses, strict=True)
         if not step.low <= step.value / miss <= step.high and abs(miss - 1) > threshold
     )
-    return Line(overhead=overhead, cost=cost, bends=bends)
 
 
-def _knee(measured: Measurement, timings: Sequence[Timed]) -> Knee:
-    sizes = {size.timing.variant: size.batch for size in timings}
+def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
+    sizes = {timing.variant: size for size, timing in rates}
     best, *rivals = (sizes[t.variant] for t in measured.fastest(tuple(sizes)))
     size, *larger = sorted({best, *rivals})
     return Knee(
         size=size,
         best=best,
         ties=tuple((n, measured.compare(name_of(n), name_of(size))) for n in larger),
-        smallest=timings[0].batch,
-        largest=timings[-1].batch,
+        smallest=rates[0][0],
+        largest=rates[-1][0],
     )
 
 

@@ -44,7 +44,7 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
         return _open(knee)
     if knee.size == knee.smallest:
         best = dict(knee.ties).get(knee.best)
-        reached = result.sizes[0].timing.in_words()
+        reached = result.rates[0][1].in_words()
         return Verdict(
             headline="Choose the batch that learns best: no larger one is faster.",
             much=f"Batches of {knee.size:,} reach {reached}.",
@@ -114,9 +114,11 @@ def _largest(search: Search, room: str) -> str:
 
 def _facts(result: Result) -> Iterator[Fact]:
     line, search = result.line, result.search
-    if line and line.shows_overhead:
-        yield fact("Overhead of a step", line.overhead, units.seconds)
-        yield fact("Cost of an example", line.cost, units.seconds)
+    if line and line.each[0].low > 0:
+        for label, cost in zip(
+            ("Overhead of a step", "Cost of an example"), line.each, strict=True
+        ):
+            yield fact(label, cost, units.seconds)
     if search is None:
         return
     if search.requested:

@@ -13,9 +13,8 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate
 from perfkit.findings.reading import note_as
 from perfkit.questions.cpu_or_gpu import work
-from perfkit.questions.cpu_or_gpu.work import Cost, Size, cost
-from perfkit.questions.shared import costs as shared_costs
-from perfkit.questions.shared.costs import Floats
+from perfkit.questions.cpu_or_gpu.work import Size, cost
+from perfkit.questions.shared.costs import Costs, Floats, fitted
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
@@ -60,7 +59,7 @@ class Curve:
     """
 
     points: tuple[Point, ...]
-    fits: tuple["Fit", ...]
+    fits: tuple[Costs, ...]
 
     @property
     def batch(self) -> int:
@@ -149,7 +148,7 @@ class Result:
     Attributes:
         devices: The two that are compared.
         points: Every size that both were timed with, in order.
-        fits: What a step costs on each, where enough sizes were timed.
+        fits: What a step, a byte and a FLOP cost on each that has enough sizes.
         curve: What the second gains over the width, at the batch size that most widths
             have; None with fewer than three widths: through two there is a line, and
             no shape.
@@ -159,7 +158,7 @@ class Result:
 
     devices: tuple[str, str]
     points: tuple[Point, ...]
-    fits: dict[str, "Fit"]
+    fits: dict[str, Costs]
     curve: Curve | None
     crossing: Crossing
     dots: tuple[Dot, ...]
@@ -175,17 +174,17 @@ def result(
     measured: Measurement, sizes: Sequence[Size], yours: str = "", weights: int = 0
 ) -> Result:
     """Work it out, with a model and a network of so many weights on the curve."""
-    pair, fits = PAIRS[0], dict[str, Fit]()
+    pair, fits = PAIRS[0], dict[str, Costs]()
     for device in itertools.chain.from_iterable(PAIRS):
-        steps = [
-            (size.cost, timing.seconds(size.batch))
+        steps = {
+            size.cost: timing.seconds(size.batch)
             for size in sizes
             if (timing := measured.timing(name_of(device, size.name, size.batch)))
             and _is_sound(timing.low, timing.high)
-        ]
+        }
         if steps:
             pair = next(names for names in PAIRS if device in names)
-        if fit := fitted(steps):
+        if fit := fitted([*steps], [*steps.values()]):
             fits[device] = fit
     points = tuple(
         Point(size, gain)
@@ -238,38 +237,6 @@ def _dots(
         yield Dot(yours, width, gain, measured=True)
     if width := curve.width_of(map(work.weights, curve.widths), weights):
         yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """What a device costs.
-
-    Attributes:
-        launch: Seconds of a step before any work.
-        per_byte: Seconds of each byte.
-        per_flop: Seconds of each multiplication or addition.
-        misses: By how much it misses the worst step it was fitted to, as a share.
-    """
-
-    launch: Estimate
-    per_byte: Estimate
-    per_flop: Estimate
-    misses: float
-
-    def at(self, cost: Cost) -> float:
-        """Seconds of a step of that work."""
-        memory = self.per_byte.value * cost.traffic
-        return self.launch.value + memory + self.per_flop.value * cost.flops
-
-
-def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
-    """Fit what a device costs to the seconds of steps; None with fewer than four."""
-    work = [(1.0, cost.traffic, cost.flops) for cost, _ in steps]
-    if not (costs := shared_costs.fitted(work, [seconds for _, seconds in steps])):
-        return None
-    launch, per_byte, per_flop = costs.each
-    worst = max(abs(ratio - 1) for ratio in costs.misses)
-    return Fit(launch=launch, per_byte=per_byte, per_flop=per_flop, misses=worst)
 
 
 def _crossing(curve: Curve) -> Crossing:

@@ -125,11 +125,11 @@ def _next(result: Result) -> str:
 def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
     yield from _on_curve(result)
     for device, fit in result.fits.items():
-        launch = f"A step before any work, {device}"
-        facts = [fact(launch, fit.launch, units.seconds)]
+        launch, per_byte, per_flop = fit.each
+        facts = [fact(f"A step before any work, {device}", launch, units.seconds)]
         for part, label, unit in (
-            (fit.per_flop, "Arithmetic", "FLOP"),
-            (fit.per_byte, "Memory", "B"),
+            (per_flop, "Arithmetic", "FLOP"),
+            (per_byte, "Memory", "B"),
         ):
             if part.low > 0:
                 ends = {"low": 1 / part.high, "high": 1 / part.low}
@@ -137,13 +137,13 @@ def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
                 write = functools.partial(units.rate, unit=unit)
                 facts.append(fact(f"{label}, {device}", speed, write))
         yield from (row for row in facts if row.interval)
-        misses = units.percent(fit.misses)
+        misses = units.percent(fit.worst)
         yield Fact(f"Most that a step is off these costs, {device}", misses)
     device, curve = result.devices[1], result.curve
     second = result.fits.get(device)
-    if curve and second and second.launch.low > 0 and second.misses <= _TRUSTED:
+    if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:
         for point in (curve.points[0], curve.points[-1]):
-            share = units.percent(second.launch.value / second.at(point.size.cost))
+            share = units.percent(second.each[0].value / second.at(point.size.cost))
             label = f"Share before any work at {point.size.name}, {device}"
             yield Fact(label, share)
     for compared in measured.comparisons:

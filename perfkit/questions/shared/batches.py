@@ -78,10 +78,6 @@ class Forecast:
         """What does not depend on the batch."""
         return self.weights + self.gradients + self.slots
 
-    def total(self, batch: int) -> int:
-        """Return the bytes of a step with a batch of so many examples."""
-        return self.fixed + batch * self.activations
-
 
 def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
     """Add up a built network and an optimizer that was built for it."""

@@ -31,6 +31,16 @@ class Costs:
     each: tuple[Estimate, ...]
     misses: tuple[float, ...]
 
+    @property
+    def worst(self) -> float:
+        """By how much the fit misses the worst step, as a share."""
+        return max(abs(miss - 1) for miss in self.misses)
+
+    def at(self, work: Sequence[float]) -> float:
+        """Seconds of a step that does so much of each kind of work."""
+        pairs = zip(self.each, work, strict=True)
+        return sum(cost.value * amount for cost, amount in pairs)
+
 
 def fitted(work: Sequence[Sequence[float]], steps: Sequence[Estimate]) -> Costs | None:
     """Fit the seconds of steps by weighted least squares, no cost below zero.

@@ -4,6 +4,7 @@ import pytest
 
 from perfkit.engine.statistics import Estimate
 from perfkit.questions.batch_size import BatchSize, numbers
+from perfkit.questions.shared.costs import fitted
 from tests.questions.batches import by_cost, measured, played
 
 
@@ -13,50 +14,50 @@ def _roomy(monkeypatch):
     monkeypatch.setattr("perfkit.engine.rounds.Run._room_for_another", lambda *_: True)
 
 
-def fitted(run):
-    return BatchSize().result(run).line
+def shown(run):
+    return BatchSize().result(run)
 
 
 @pytest.mark.parametrize(("overhead", "cost"), [(0.002, 3e-4), (0.03, 2e-5)])
 def test_an_injected_cost_is_found_within_five_percent(overhead, cost):
-    line = fitted(played(by_cost(overhead, cost), budget=60))
-    assert line.overhead.value == pytest.approx(overhead, rel=0.05)
-    assert line.cost.value == pytest.approx(cost, rel=0.05)
-    assert line.bends == ()
+    result = shown(played(by_cost(overhead, cost), budget=60))
+    costs = [part.value for part in result.line.each]
+    assert costs == pytest.approx([overhead, cost], rel=0.05)
+    assert result.bends == ()
 
 
 def test_no_overhead_and_no_bend_is_claimed_where_there_is_none():
-    line = fitted(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
-    assert not line.shows_overhead
+    result = shown(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
+    assert result.line.each[0].low == 0
     steps = by_cost(0.002, 1e-4)
-    steps[1024] *= 2.5
-    line = fitted(measured(steps))
-    assert line.bends
-    assert fitted(measured(by_cost(0.002, 1e-4))).bends == ()
+    assert shown(measured(steps)).bends == ()
+    assert shown(measured(steps | {1024: 2.5 * steps[1024]})).bends
 
 
 def test_a_step_takes_its_examples_over_the_rate_and_two_make_no_line():
-    assert fitted(measured(by_cost(0.002, 1e-4, (4, 64)))) is None
-    (size,) = BatchSize(smallest=8).result(measured({8: 0.02})).sizes
-    step = size.step
+    assert shown(measured(by_cost(0.002, 1e-4, (4, 64)))).line is None
+    ((size, timing),) = BatchSize(smallest=8).result(measured({8: 0.02})).rates
+    step = timing.seconds(size)
     assert step.value == pytest.approx(0.02, rel=0.02)
     assert step.low < step.value < step.high
 
 
-def exactly(seconds):
-    return {
-        size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
-        for size, step in seconds.items()
-    }
-
-
 def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor():
-    line = numbers.fitted(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
-    assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
-    steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
-    (bend,) = (b for b in numbers.fitted(steps).bends if b[0] == 10)
-    assert 1.1 < bend[1] < 1.3
-    assert numbers.fitted(steps, 2.0).bends == ()
+    def bends(seconds, floor=None):
+        steps = {
+            size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
+            for size, step in seconds.items()
+        }
+        line = fitted([(1.0, size) for size in steps], [*steps.values()])
+        return line, dict(numbers.find_bends(steps, line, floor))
+
+    steps = by_cost(0.01, 0.001, (1, 10, 100, 1000))
+    line, none = bends(steps)
+    assert [cost.value for cost in line.each] == pytest.approx([0.01, 0.001])
+    assert none == {}
+    steps |= {10: 0.024}
+    assert 1.1 < bends(steps)[1][10] < 1.3
+    assert bends(steps, 2.0)[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor()
     ],
 )
 def test_the_knee_is_the_smallest_size_as_fast_as_any_if_one_is_shown(run, size):
-    knee = BatchSize().result(run).knee
+    knee = shown(run).knee
     assert (knee.size if knee.firm else None) == size
 
 
