@@ -90,7 +90,6 @@ class Search:
         fails: The smallest that does not; None where all did.
         reason: How that one ended.
         by_limit: Whether it ran out of memory.
-        tries: How many batches were tried.
     """
 
     fits: int
@@ -98,7 +97,6 @@ class Search:
     fails: int | None
     reason: str
     by_limit: bool
-    tries: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,5 +324,4 @@ def read_search(trials: Iterable[Trial]) -> Search | None:
         fails=fails,
         reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
         by_limit=ended is not None and ended.outcome == "out-of-memory",
-        tries=len(tries),
     )

@@ -119,11 +119,8 @@ def _facts(result: Result) -> Iterator[Fact]:
             ("Overhead of a step", "Cost of an example"), line.each, strict=True
         ):
             yield fact(label, cost, units.seconds)
-    if search is None:
-        return
-    if search.requested:
+    if search and search.requested:
         label = f"Memory that a batch of {search.fits:,}, which fits, asked for"
         yield Fact(label, units.size(search.requested))
-    if search.fails:
+    if search and search.fails:
         yield Fact(f"How a batch of {search.fails:,} ended", search.reason)
-    yield Fact("Batches tried, each in a process of its own", f"{search.tries}")

@@ -61,7 +61,7 @@ def crossover(finding: Finding) -> Figure:
         if curve:
             _draw_curve(axes, curve, crossing)
 
-    caption = [*_LEGEND, _OUTCOMES.get(crossing.kind) or f"It pays {_place(crossing)}"]
+    caption = [*_LEGEND, _OUTCOMES.get(crossing.kind) or f"It pays {crossing.place}"]
     if any(not dot.measured for dot in result.dots):
         caption.append("△ your network, read off the curve, not measured")
     if any(dot.measured for dot in result.dots):
@@ -90,14 +90,6 @@ def _draw_curve(axes: Axes, curve: Curve, crossing: Crossing) -> None:
         axes.axvspan(crossing.low, crossing.high, color=GREEN, alpha=0.15)
         words = f"from {units.significant(crossing.width, 2)}"
         curves.upright(axes, crossing.width, words, colour=GREEN)
-
-
-def _place(crossing: Crossing) -> str:
-    ends = (crossing.width, crossing.low, crossing.high)
-    width, low, high = (units.significant(end, 2) for end in ends)
-    if not units.is_known(crossing.low, crossing.high):
-        return f"from width {high} on at the latest"
-    return f"from about width {width} on ({low} to {high})"
 
 
 KINDS: dict[str, Kind[Finding]] = {

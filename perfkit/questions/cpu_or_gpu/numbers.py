@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate
 from perfkit.findings.reading import note_as
@@ -139,6 +140,18 @@ class Crossing:
     width: float = 0.0
     low: float = 0.0
     high: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its interval says enough."""
+        return units.is_known(self.low, self.high)
+
+    @property
+    def place(self) -> str:
+        """From where on it pays, in two digits: no more is known of crossing lines."""
+        if self.is_known:
+            return f"from about width {units.significant(self.width, 2)} on"
+        return f"from width {units.significant(self.high, 2)} on at the latest"
 
 
 @dataclass(frozen=True, kw_only=True)

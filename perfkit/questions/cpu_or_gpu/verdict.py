@@ -75,21 +75,15 @@ def _headline(result: Result, first: str, second: str) -> str:
     if crossing.kind == "never":
         return f"Stay on {first}: too little is gained with {second}."
     if crossing.kind == "from":
-        if units.is_known(crossing.low, crossing.high):
-            width = f"about width {_width(crossing.width)} on"
-            return f"Train on {second} from {width}, on {first} below."
-        width = f"width {_width(crossing.high)} on at the latest"
-        return f"Train on {second} from {width}; below that is not known yet."
+        below = "; below that is not known yet"
+        if crossing.is_known:
+            below = f", on {first} below"
+        return f"Train on {second} {crossing.place}{below}."
     paying = ", ".join(point.size.name for point in points if point.says == "pays")
     if not paying:
         return f"Whether to train on {second} is not known yet."
     tail = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
     return f"Train on {second} at {paying}; {tail}."
-
-
-def _width(width: float) -> str:
-    # Two digits say as much as is known of where lines cross.
-    return units.significant(width, 2)
 
 
 def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
@@ -160,11 +154,11 @@ def _on_curve(result: Result) -> Iterator[Fact]:
     if crossing.kind == "from":
         faster = units.percent(PAYS - 1)
         label = f"Width from which it is {faster} faster, batch {curve.batch:,}"
-        high = _width(crossing.high)
-        value, ends = f"{high} or below", ""
-        if crossing.low:
-            value, ends = _width(crossing.width), f"{_width(crossing.low)} to {high}"
-        yield Fact(label, value, ends)
+        ends = (crossing.width, crossing.low, crossing.high)
+        width, low, high = (units.significant(end, 2) for end in ends)
+        is_within = crossing.low > 0
+        interval = f"{low} to {high}" if is_within else ""
+        yield Fact(label, width if is_within else f"{high} or below", interval)
     for point in result.off_curve:
         if point.gain.ends:
             label = f"Gain at {point.size.name}, batch {point.size.batch:,}"

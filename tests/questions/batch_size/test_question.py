@@ -152,7 +152,6 @@ def test_what_failed_is_told_by_what_was_missing():
     assert facts == {
         "Memory that a batch of 4,096, which fits, asked for": "190 MB",
         "How a batch of 4,352 ended": "raised MemoryError",
-        "Batches tried, each in a process of its own": "2",
     }
 
 
