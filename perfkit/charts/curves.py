@@ -9,6 +9,7 @@ far, over the variant's examples per second.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -23,7 +24,7 @@ from perfkit.charts.layout import even_ticks, limits, log_ticks
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import standings
+from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import one_line, printable
 
 # Pixels that a character of a tick's number takes.
@@ -117,15 +118,115 @@ def height(lines: Sequence[str]) -> float:
     return canvas.TOP + 18 + HEIGHT + 44 + 16 * len(lines) + 8
 
 
-def sizes(axes: Axes, values: Sequence[int]) -> None:
-    """Let batch sizes stand below, on a logarithmic axis."""
-    axes.set_xscale("log")
-    axes.set_xlim(min(values) / _AROUND, max(values) * _AROUND)
-    put(axes, _readable(values), lambda size: f"{size:,.0f}")
-    axes.set_xlabel("examples in a batch (logarithmic)")
+@dataclass(frozen=True)
+class Mark:
+    """A value at a size.
+
+    Attributes:
+        size: Where it stands.
+        value: What was measured there.
+        ends: Of its 95 % interval; None where it has none.
+        colour: Of the mark and its interval.
+        shape: As Matplotlib calls it.
+        words: What stands beside it.
+        hollow: Whether only its outline is drawn.
+    """
+
+    size: float
+    value: float
+    ends: tuple[float, float] | None = None
+    colour: str = BLUE
+    shape: str = "o"
+    words: str = ""
+    hollow: bool = False
 
 
-def _readable(values: Sequence[int]) -> list[float]:
+# Words stand so many points above their mark, clear of a curve through it.
+_LIFT = 8.0
+
+
+def over_sizes(
+    finding: Finding,
+    topic: str,
+    quantity: str,
+    marks: Sequence[Mark],
+    write: Callable[[float], str],
+    caption: Iterable[str],
+    behind: Callable[[Axes], None],
+    *,
+    sizes: Iterable[float] = (),
+    values: Iterable[float] = (),
+    below: str = "examples in a batch",
+) -> Figure:
+    """A picture of values over a size, both on logarithmic axes.
+
+    Args:
+        finding: Whose they are.
+        topic: What it shows.
+        quantity: What is measured.
+        marks: The values.
+        write: Writes one of them.
+        caption: What the marks mean, in pieces; who cannot see it is told these, too.
+        behind: Draws what is behind the marks.
+        sizes: Those that have a number below, if not those of all marks.
+        values: More of them that the axis holds.
+        below: What the sizes count.
+    """
+    title = f"{one_line(finding.experiment, 40)}: {topic}"
+    if not marks:
+        return canvas.message(title, "Too few sizes were measured.")
+
+    def fill(axes: Axes) -> None:
+        along = [*sizes] or [mark.size for mark in marks]
+        axes.set(xscale="log", xlim=(min(along) / _AROUND, max(along) * _AROUND))
+        axes.set_xlabel(f"{below} (logarithmic)")
+        put(axes, _readable(along), lambda size: f"{size:,.0f}")
+        # Ends of intervals are cut where they are far away.
+        ends = [end for mark in marks for end in mark.ends or ()]
+        low, high = limits([*(mark.value for mark in marks), *values], ends)
+        axes.set(yscale="log", ylim=(low / _AROUND, high * _AROUND))
+        ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
+        behind(axes)
+        for mark in marks:
+            if mark.ends:
+                between(axes, mark.size, *mark.ends, mark.colour)
+            inside = "none" if mark.hollow else mark.colour
+            style: Any = {"color": mark.colour, "mfc": inside, "ms": 8, "mew": 1.8}
+            axes.plot(mark.size, mark.value, mark.shape, **style)
+            if mark.words:
+                label(axes, mark.words, mark.size, mark.value, lift=_LIFT)
+
+    pieces = ["bar: 95 % interval", *caption, *guess(finding).caption]
+    spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
+    return picture(title, f"{quantity} (logarithmic)", pieces, spoken, fill)
+
+
+def _spoken(mark: Mark, write: Callable[[float], str]) -> str:
+    """A mark for who cannot see it: ``"64, enough: 12 ms (11 ms to 13 ms)"``."""
+    low, high = mark.ends or (mark.value, mark.value)
+    name = ", ".join(filter(None, (f"{mark.size:,.0f}", mark.words)))
+    return f"{name}: {units.between(mark.value, low, high, write)}"
+
+
+_DASHED: Any = {"lw": 1.2, "ls": (0, (4, 3)), "alpha": 0.7}
+
+
+def level(axes: Axes, value: float, words: str) -> None:
+    """A dashed line across at a value, if the axes hold it, and words at its end."""
+    bottom, top = axes.get_ylim()
+    if bottom <= value <= top:
+        axes.axhline(value, color=INK, **_DASHED)
+        label(axes, words, axes.get_xlim()[1], value)
+
+
+def upright(axes: Axes, size: float, words: str = "", *, colour: str = INK) -> None:
+    """A dashed line up at a size, and words at its foot."""
+    axes.axvline(size, color=colour, **_DASHED)
+    if words:
+        label(axes, words, size, axes.get_ylim()[0], lift=_LIFT)
+
+
+def _readable(values: Sequence[float]) -> list[float]:
     """The values whose numbers have room; the last is always there to be read."""
     low, high = min(values), max(values)
     gap = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
@@ -134,22 +235,6 @@ def _readable(values: Sequence[int]) -> list[float]:
         if not readable or readable[-1] / value >= gap * 0.999:
             readable.append(float(value))
     return readable
-
-
-def measure(
-    axes: Axes,
-    values: Sequence[float],
-    ends: Sequence[float],
-    write: Callable[[float], str],
-) -> None:
-    """Set the logarithmic axis at the left so that it holds all values.
-
-    Ends of intervals are cut where they are far away.
-    """
-    low, high = limits(values, ends)
-    axes.set_yscale("log")
-    axes.set_ylim(low / _AROUND, high * _AROUND)
-    ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def along(axes: Axes, high: float, write: Callable[[float], str], name: str) -> None:
@@ -195,12 +280,14 @@ def key(
         canvas.note(axes, name, (reach[1], high), (6, 0))
 
 
-def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:
-    """Words to the right of a point."""
+def label(
+    axes: Axes, words: str, x: float, y: float, *, colour: str = INK, lift: float = 0.0
+) -> None:
+    """Words to the right of a point, and so many points above it."""
     axes.annotate(
         printable(words),
         (x, y),
-        xytext=(9, 0),
+        xytext=(9, lift),
         textcoords="offset points",
         va="center",
         fontsize=SMALL,

@@ -31,7 +31,6 @@ class Experiment:
 
     Class attributes:
         name: What the command line calls it, such as ``"data-pipeline"``.
-        baseline: The variant that the others are compared with.
         needs: Libraries without which no variant can run, by import name.
         in_turns: Whether the trials of a round may take turns; False where they would
             be in each other's way, because they fill the memory, say.
@@ -39,7 +38,6 @@ class Experiment:
     """
 
     name: ClassVar[str]
-    baseline: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     in_turns: ClassVar[bool] = True
     choices: ClassVar[Mapping[str, Any]] = {}
@@ -48,6 +46,11 @@ class Experiment:
         """Refuse a bad parameter before anything runs."""
         for parameter in parameters_of(type(self)):
             parameter.check(getattr(self, parameter.name))
+
+    @property
+    def baseline(self) -> str:
+        """The variant that the others are compared with; a class attribute will do."""
+        raise NotImplementedError(f"{type(self).__name__} has no baseline")
 
     @property
     def question(self) -> str:

@@ -134,7 +134,7 @@ def test_a_batch_that_does_not_fit():
     """A batch too large for the card ends its own process, and the search goes on."""
     finding = asked("batch-size", model="small-resnet", largest=256)
     assert finding.machine.gpus
-    assert any("fit into the GPU's memory" in fact for fact in finding.verdict.because)
+    assert any("fit into the GPU's memory" in told for told in finding.verdict.warnings)
 
 
 def test_who_uses_xla():

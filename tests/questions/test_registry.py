@@ -43,7 +43,7 @@ BASELESS = MINE.replace("baseline = 'one'", "")
         (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
         (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
         (NAMELESS, 5, "AttributeError: type object 'Mine' has no attribute 'name'"),
-        (BASELESS, 5, "AttributeError: 'Mine' object has no attribute 'baseline'"),
+        (BASELESS, 5, "NotImplementedError: Mine has no baseline"),
     ],
 )
 def test_a_broken_file_is_told_and_others_listed(

@@ -61,7 +61,7 @@ class BatchSize(Experiment):
             )
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The smallest batch."""
         return numbers.name_of(self.smallest)
 
@@ -99,24 +99,28 @@ class BatchSize(Experiment):
 
     def tries(self, measured: Measurement) -> Tries:
         """Search for the largest batch; then run the usual loop, and learn for real."""
-        limit = None if measured.notes.get("gpus") else self.memory * _MB
+        result = self.result(measured)
         # Elsewhere no program can be given less memory than there is.
-        if limit is None or sys.platform == "linux":
-            yield from numbers.tries(self.model, self.largest, limit)
+        if not result.limit or sys.platform == "linux":
+            yield from numbers.tries(self.model, self.largest, result.limit or None)
         for name, sizes in (
             (numbers.UPWARDS, self.batches),
             (numbers.DOWNWARDS, self.batches[::-1]),
         ):
             looped = functools.partial(numbers.as_circulated, self.model, sizes)
             yield Try(name=name, work=looped)
-        knee = numbers.knee(measured)
-        large_enough = [knee.size] if knee else []
+        large_enough = [result.knee.size] if result.knee else []
         for size in sorted({self.smallest, *large_enough, self.largest}):
             learnt = functools.partial(
                 shared_batches.learning, self.model, size, self.largest
             )
             yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
+    def result(self, measured: Measurement) -> numbers.Result:
+        """What the rounds and the tries show in numbers."""
+        limit = 0 if measured.notes.get("gpus") else self.memory * _MB
+        return numbers.result(measured, self.batches, limit)
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
-        return judge(measured, self.memory * _MB, self.model)
+        return judge(measured, self.result(measured), self.model)

@@ -1,33 +1,26 @@
-"""What a run over batch sizes shows in numbers, and what its trials told."""
+"""What a run over batch sizes shows in numbers, and what it tries after the rounds."""
 
 import functools
 import itertools
-import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-import numpy as np
-
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing, student
+from perfkit.engine.statistics import Comparison, Estimate, Timing
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.questions.shared import batches
 from perfkit.questions.shared.batches import Forecast
+from perfkit.questions.shared.costs import Costs, fitted
 from perfkit.questions.shared.loops import loss_function
 from perfkit.questions.shared.models import MODELS
 
-# A finding's file holds the names of its variants and of its tries, and no sizes.
-_NAMES = re.compile(r"(batch|fits) ([1-9][\d,]{0,11})\??")
-# Two sizes always lie on a line.
-_FEWEST = 3
-# No step time is known better than this share of it.
-_BEST_KNOWN = 1e-3
+# A size is off the line by more than this share.
 _BENDS = 0.10
 # A file may hold any number; what no training has is not drawn.
 _LARGEST_LOSS = 1e6
@@ -38,113 +31,39 @@ def name_of(size: int) -> str:
     return f"batch {size:,}"
 
 
-def size_of(name: str, word: str = "batch") -> int:
-    """The batch size in the name of a variant, or of a try; 0 where there is none."""
-    match = _NAMES.fullmatch(name)
-    return int(match[2].replace(",", "")) if match and match[1] == word else 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A step's seconds as ``overhead + size * cost``.
-
-    It bends at the sizes whose step takes so many times the line's seconds.
-    """
-
-    overhead: Estimate
-    cost: Estimate
-    bends: tuple[tuple[int, float], ...]
-
-    @property
-    def shows_overhead(self) -> bool:
-        """Whether there is any for sure."""
-        return self.overhead.low > 0
+def name_of_try(size: int) -> str:
+    """What the try of a batch size is called that the search makes."""
+    return f"fits {size:,}?"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knee:
     """The smallest of the timed sizes that is not shown to be slower than the best.
 
-    ``tied`` is how each other size that may be the best compares with that size.
+    Attributes:
+        size: That size.
+        best: The size with the best rate.
+        ties: Each larger size that may be the best, and how it compares with ``size``.
+        smallest: Of all sizes that have a rate.
+        largest: Of them, too.
     """
 
     size: int
     best: int
-    tied: dict[int, Comparison | None]
-    sizes: tuple[int, ...]
+    ties: tuple[tuple[int, Comparison | None], ...]
+    smallest: int
+    largest: int
 
     @property
     def firm(self) -> bool:
         """Whether it is known well enough: that another is much faster is ruled out."""
         settled = ("no difference shown", "slower")
-        return all(tie and tie.verdict in settled for tie in self.tied.values())
-
-    @property
-    def sure(self) -> Sure:
-        """How sure that is, of the one that is known least well."""
-        levels = [tie.sure if tie else "not known yet" for tie in self.tied.values()]
-        return "sure" if all(level == "sure" for level in levels) else "likely"
+        return all(tie and tie.verdict in settled for _, tie in self.ties)
 
     @property
     def rising(self) -> bool:
         """Whether it is the largest size, so that a larger one may be faster."""
-        return self.size == self.sizes[-1] != self.sizes[0]
-
-
-def sized(timings: Sequence[Timing]) -> dict[int, Timing]:
-    """The timings of batch sizes, by size and in its order."""
-    by_size = {size_of(timing.variant): timing for timing in timings if timing.low > 0}
-    return {size: by_size[size] for size in sorted(by_size) if size}
-
-
-def step_times(timings: Sequence[Timing]) -> dict[int, Estimate]:
-    """Seconds of a step at each size, in the order of sizes."""
-    return {size: timing.seconds(size) for size, timing in sized(timings).items()}
-
-
-def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:
-    """Fit the line by weighted least squares; None with fewer than three sizes.
-
-    The weights come from each size's own interval. Where the line misses by more than
-    those allow, its own intervals get wider by as much. A size that is off the line by
-    less than the noise floor, a ratio, is not said to be off it.
-    """
-    if len(steps) < _FEWEST:
-        return None
-    sizes, seconds = np.array([(float(n), step.value) for n, step in steps.items()]).T
-    half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
-    weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
-    coefficients, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
-    expected = np.polyval(coefficients, sizes)
-    misses = weights * (seconds - expected)
-    freedom = len(steps) - 2
-    scale = max(1.0, float(misses @ misses) / freedom)
-    reach = student(freedom) * np.sqrt(np.diag(spread) * scale)
-    cost, overhead = (
-        Estimate(value=float(v), low=float(v - r), high=float(v + r))
-        for v, r in zip(coefficients, reach, strict=True)
-    )
-    threshold = max(_BENDS, (floor or 1.0) - 1)
-    bends = tuple(
-        (size, step.value / at)
-        for (size, step), at in zip(steps.items(), expected.tolist(), strict=True)
-        # Off by more than its interval and the threshold; below 0 there is no step.
-        if at <= 0
-        or (not step.low <= at <= step.high and abs(step.value / at - 1) > threshold)
-    )
-    return Line(overhead=overhead, cost=cost, bends=bends)
-
-
-def knee(measured: Measurement) -> Knee | None:
-    """Find it; None while no size has a rate."""
-    timings = sized(measured.timings)
-    if not timings:
-        return None
-    ranked = measured.fastest(tuple(timing.variant for timing in timings.values()))
-    best, *_ = sizes = [size_of(timing.variant) for timing in ranked]
-    size, *larger = sorted(sizes)
-    tied = {n: measured.compare(name_of(n), name_of(size)) for n in larger}
-    return Knee(size=size, best=best, tied=tied, sizes=tuple(timings))
+        return self.size == self.largest != self.smallest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,32 +80,134 @@ class Curve:
     losses: tuple[float, ...]
 
 
-def forecast(notes: Mapping[str, Any]) -> Forecast | None:
-    """What was forecast from shapes."""
-    bytes_ = note_as(Forecast, notes.get("forecast"))
-    return bytes_ if bytes_ and min(astuple(bytes_)) >= 0 else None
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was found of the largest batch that fits.
+
+    Attributes:
+        fits: The largest that does; 0 for none.
+        requested: Bytes that it had asked for; 0 where that is not known.
+        fails: The smallest that does not; None where all did.
+        reason: How that one ended.
+        by_limit: Whether it ran out of memory.
+    """
+
+    fits: int
+    requested: int
+    fails: int | None
+    reason: str
+    by_limit: bool
 
 
-def memory(trials: Iterable[Trial], kind: str = "resident") -> dict[int, float]:
-    """Bytes above the start at each batch size, the median over its trials."""
-    by_size = dict[int, list[int]]()
-    for trial in trials:
-        size, amounts = size_of(trial.variant), _read_memory(trial)
-        if size and amounts.get(kind, -1) >= 0:
-            by_size.setdefault(size, []).append(amounts[kind])
-    return {size: statistics.median(by_size[size]) for size in sorted(by_size)}
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a run shows.
+
+    Attributes:
+        rates: Sizes that have a rate, the smallest first, each with its timing.
+        knee: From where on the rate stops rising; None while no size has a rate.
+        line: What a step and an example cost; None with fewer than three sizes.
+        bends: Sizes off that line, each with its step's seconds over the line's.
+        limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
+        memory: Sizes, each with its bytes above the start at the peak: of the GPU where
+            there is one, else of the process.
+        forecast: What a step should hold by its shapes; None where that is not known.
+        search: None where none was made.
+        loops: What the loop in circulation says, by its name: sizes and their rates.
+        trainings: Those that were run to learn, by batch size.
+    """
+
+    rates: tuple[tuple[int, Timing], ...]
+    knee: Knee | None
+    line: Costs | None
+    bends: tuple[tuple[int, float], ...]
+    limit: int
+    memory: tuple[tuple[int, float], ...]
+    forecast: Forecast | None
+    search: Search | None
+    loops: dict[str, tuple[tuple[int, float], ...]]
+    trainings: tuple[Curve, ...]
 
 
-def asked_for(trials: Iterable[Trial], size: int) -> int:
-    """Bytes that a try with a batch of ``size`` had asked for; 0 if none told."""
-    tries = (trial for trial in trials if trial.is_try)
-    notes = (_read_memory(t) for t in tries if t.notes.get("batch") == size)
-    requests = (amounts.get("gpu_peak", amounts.get("data", 0)) for amounts in notes)
-    return next((request for request in requests if request > 0), 0)
+def result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
+    """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
+    rates = tuple(
+        (size, timing)
+        for size in sizes
+        if (timing := measured.timing(name_of(size))) and timing.low > 0
+    )
+    trials = {size: measured.trials_of(name_of(size)) for size in sizes}
+    steps = {size: timing.seconds(size) for size, timing in rates}
+    line = fitted([(1.0, size) for size in steps], [*steps.values()])
+    curves = filter(None, map(_curve, measured.trials))
+    loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
+    return Result(
+        rates=rates,
+        knee=_knee(measured, rates) if rates else None,
+        line=line,
+        bends=find_bends(steps, line, measured.noise_floor) if line else (),
+        limit=limit,
+        memory=_memory(trials),
+        forecast=_forecast(measured.notes),
+        search=read_search(measured.trials),
+        loops={name: _circulating(repeats) for name, repeats in loops.items()},
+        trainings=tuple(sorted(curves, key=lambda curve: curve.batch)),
+    )
 
 
-def _read_memory(trial: Trial) -> dict[str, int]:
-    return note_as(dict[str, int], trial.notes.get("memory")) or {}
+def find_bends(
+    steps: Mapping[int, Estimate], line: Costs, floor: float | None = None
+) -> tuple[tuple[int, float], ...]:
+    """The sizes off the line by more than their interval and the noise floor, a ratio.
+
+    Each is given with the seconds of its step over those of the line.
+    """
+    threshold = max(_BENDS, (floor or 1.0) - 1)
+    return tuple(
+        (size, miss)
+        for (size, step), miss in zip(steps.items(), line.misses, strict=True)
+        if not step.low <= step.value / miss <= step.high and abs(miss - 1) > threshold
+    )
+
+
+def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
+    sizes = {timing.variant: size for size, timing in rates}
+    best, *rivals = (sizes[t.variant] for t in measured.fastest(tuple(sizes)))
+    size, *larger = sorted({best, *rivals})
+    return Knee(
+        size=size,
+        best=best,
+        ties=tuple((n, measured.compare(name_of(n), name_of(size))) for n in larger),
+        smallest=rates[0][0],
+        largest=rates[-1][0],
+    )
+
+
+def _forecast(notes: Mapping[str, Any]) -> Forecast | None:
+    forecast = note_as(Forecast, notes.get("forecast"))
+    is_sound = forecast and min(astuple(forecast)) >= 0 and max(astuple(forecast)) > 0
+    return forecast if is_sound else None
+
+
+def _memory(
+    trials: Mapping[int, Sequence[Trial]],
+) -> tuple[tuple[int, float], ...]:
+    """Bytes above the start at each size, the median over its trials."""
+    for kind in ("gpu_peak", "resident"):
+        peaks = (
+            (size, statistics.median(amounts))
+            for size, repeats in trials.items()
+            if (amounts := _amounts(repeats, kind))
+        )
+        if above := tuple((size, peak) for size, peak in peaks if peak > 0):
+            return above
+    return ()
+
+
+def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
+    """Bytes of a kind that trials told of."""
+    notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
+    return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
 
 
 # The loop over batch sizes that is in circulation, run as it stands: one network is
@@ -195,51 +216,27 @@ def _read_memory(trial: Trial) -> dict[str, int]:
 UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
 
 
-def circulated(
-    sizes: Sequence[int],
-    fit: Callable[[int], object],
-    count: int,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[tuple[int, float]]:
-    """Fit for an epoch of ``count`` examples at each size, one after the other.
-
-    Each size is given with the examples per second that this loop makes of it.
-    """
-    for size in sizes:
-        began = clock()
-        fit(size)
-        yield size, count / (clock() - began)
-
-
 def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
     """Run it with a network from ``MODELS``, and tell what it would have told."""
     model, count = MODELS[name], max(sizes)
     network = model.build()
     network.compile("adam", loss_function())
     examples, labels = model.batch(count)
-
-    def fit(size: int) -> None:
-        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
-
     yield READY
     rates = []
-    for size, rate in circulated(sizes, fit, count):
-        rates.append([size, rate])
+    for size in sizes:
+        began = time.perf_counter()
+        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
+        rates.append([size, count / (time.perf_counter() - began)])
         yield Note("told", list(rates))
         yield count
 
 
-def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
-    """Examples per second by batch size, as the loop in circulation has them."""
-    notes = (trial.notes.get("told") for trial in trials if trial.variant == name)
-    rates = note_as(list[tuple[int, float]], next(notes, ())) or ()
-    return {size: rate for size, rate in rates if size > 0 and rate > 0}
-
-
-def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
-    """The trainings that were run to learn, in the order of their batch sizes."""
-    trainings = filter(None, map(_curve, trials))
-    return tuple(sorted(trainings, key=lambda curve: curve.batch))
+def _circulating(trials: Sequence[Trial]) -> tuple[tuple[int, float], ...]:
+    """Batch sizes and examples per second, as the loop in circulation has them."""
+    note = trials[0].notes.get("told") if trials else None
+    rates = note_as(list[tuple[int, float]], note) or ()
+    return tuple(sorted((size, rate) for size, rate in rates if size > 0 and rate > 0))
 
 
 def _curve(trial: Trial) -> Curve | None:
@@ -262,26 +259,6 @@ def _curve(trial: Trial) -> Curve | None:
 
 # Beyond this nobody trains.
 _SEARCH_MOST = 2**24
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchResult:
-    """The largest batch that fits, 0 for none, and the smallest that fails, if any.
-
-    That one ended so (``reason``), by the limit if it ran out of memory. In all so many
-    batches were tried (``tries``).
-    """
-
-    fits: int
-    fails: int | None
-    reason: str
-    tries: int
-    by_limit: bool
-
-    @property
-    def closed(self) -> bool:
-        """Whether the search came to its end: the two are one step apart."""
-        return self.fails is not None and self.fails - self.fits <= step(self.fits)
 
 
 def step(size: int) -> int:
@@ -318,26 +295,33 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
 
     def ask(size: int) -> Try:
         trained = functools.partial(batches.fitting, name, size)
-        return Try(name=f"fits {size:,}?", work=trained, memory=memory)
+        return Try(name=name_of_try(size), work=trained, memory=memory)
 
     return search(first, ask)
 
 
-def read_search(trials: Iterable[Trial]) -> SearchResult | None:
+def read_search(trials: Iterable[Trial]) -> Search | None:
     """Read what a search has shown; None where there was none."""
-    runs = [trial for trial in trials if trial.is_try and trial.outcome != "stopped"]
-    by_size = {
-        size: trial for trial in runs if (size := size_of(trial.variant, "fits"))
+    tries = {
+        size: trial
+        for trial in trials
+        # Its name tells it from a training that was run to learn.
+        if (size := note_as(int, trial.notes.get("batch")) or 0) > 0
+        and trial.variant == name_of_try(size)
+        and trial.outcome != "stopped"
     }
-    if not by_size:
+    if not tries:
         return None
-    fits = [size for size, trial in by_size.items() if trial.outcome == "completed"]
-    fails = min((size for size in by_size if size not in fits), default=None)
-    ended = by_size[fails] if fails else None
-    return SearchResult(
-        fits=max(fits, default=0),
+    fits = {n: trial for n, trial in tries.items() if trial.outcome == "completed"}
+    largest = max(fits, default=0)
+    trained = [fits[largest]] if fits else []
+    requests = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
+    fails = min(tries.keys() - fits.keys(), default=None)
+    ended = tries[fails] if fails else None
+    return Search(
+        fits=largest,
+        requested=requests[0],
         fails=fails,
-        reason=(ended.message or ended.outcome) if ended else "",
-        tries=len(by_size),
+        reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
         by_limit=ended is not None and ended.outcome == "out-of-memory",
     )

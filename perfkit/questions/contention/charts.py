@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Drawing
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 from perfkit.questions import result_of
 from perfkit.questions.contention.signs import QUIET, SIGNS
 
@@ -23,7 +23,7 @@ _NUMBER = 78
 
 def signs(finding: Finding) -> Figure:
     """Draw each sign's mean over the rounds, a bar per variant and a dot per round."""
-    title = f"{plain(finding.experiment, 40)}: what the counters and the steps show"
+    title = f"{one_line(finding.experiment, 40)}: what the counters and the steps show"
     readings: Signs = result_of(finding).signs
     if not readings:
         return canvas.message(title, "No variant was sampled for long enough.")
@@ -48,7 +48,7 @@ def signs(finding: Finding) -> Figure:
     words = []
     for variant, row in readings.items():
         means = [f"{sign} {_mean(sign, rounds)}" for sign, rounds in row.items()]
-        words.append(f"{plain(variant, 60)}: {', '.join(means)}")
+        words.append(f"{one_line(variant, 60)}: {', '.join(means)}")
     return canvas.paint(title, lines, height, f"{title}. {'; '.join(words)}.", draw)
 
 

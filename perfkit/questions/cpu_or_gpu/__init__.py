@@ -79,7 +79,7 @@ class CpuOrGpu(Experiment):
             )
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The first device at the narrowest width."""
         narrowest = trainings.dense(self.narrowest).name
         return numbers.name_of(self._pair[0].name, narrowest, self.batch)

@@ -1,21 +1,21 @@
 """What a run over sizes on two devices shows in numbers."""
 
 import collections
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perfkit import units
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate, student
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate
 from perfkit.findings.reading import note_as
 from perfkit.questions.cpu_or_gpu import work
-from perfkit.questions.cpu_or_gpu.work import Cost, Size, cost
-
-Floats = NDArray[np.float64]
+from perfkit.questions.cpu_or_gpu.work import Size, cost
+from perfkit.questions.shared.costs import Costs, Floats, fitted
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
@@ -24,7 +24,7 @@ YOURS = "yours"
 PAYS = WORTH_KNOWING
 # No machine gains so much, nor does so much in a second; a file may hold anything.
 _SOUND = 1e12
-_POINTS = 240
+_POINTS, _FEWEST_WIDTHS = 240, 3
 
 
 def name_of(device: str, network: str, batch: int) -> str:
@@ -56,27 +56,46 @@ class Curve:
 
     Attributes:
         points: The sizes measured, by width.
-        widths: Where the curve is known, shape (widths,).
-        gain: Of the second device there, as a ratio.
-        low: Lower end of its 95 % interval.
-        high: Upper end of it.
+        fits: What a step costs on each device that was timed with enough sizes.
     """
 
     points: tuple[Point, ...]
-    widths: Floats
-    gain: Floats
-    low: Floats
-    high: Floats
+    fits: tuple[Costs, ...]
 
     @property
     def batch(self) -> int:
         """Examples of a step."""
         return self.points[0].size.batch
 
+    @functools.cached_property
+    def widths(self) -> Floats:
+        """Where it is known: shape (widths,), those that were measured among them."""
+        nodes = self._nodes
+        x = np.union1d(np.linspace(nodes[0], nodes[-1], _POINTS), nodes)
+        return np.asarray(np.exp(x))
+
+    @functools.cached_property
+    def gains(self) -> Floats:
+        """The gain there and the ends of its 95 % interval, shape (3, widths)."""
+        x, nodes = np.log(self.widths), self._nodes
+        shape = np.zeros(len(x))
+        if len(self.fits) == len(PAIRS[0]):
+            first, second = self.fits
+            costs = [cost(width, self.batch) for width in self.widths]
+            shape = np.log([first.at(c) / second.at(c) for c in costs])
+        gains = [(p.gain.ratio, p.gain.low, p.gain.high) for p in self.points]
+        beside = np.log(gains).T - np.interp(nodes, x, shape)
+        lines = [shape + np.interp(x, nodes, line) for line in beside]
+        return np.asarray(np.exp(lines))
+
+    @property
+    def _nodes(self) -> Floats:
+        return np.asarray(np.log([point.size.width for point in self.points]))
+
     def at(self, width: float) -> Estimate:
         """The gain at a width within the curve."""
-        x, lines = np.log(self.widths), (self.gain, self.low, self.high)
-        value, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
+        x = np.log(self.widths)
+        value, low, high = (float(np.interp(np.log(width), x, y)) for y in self.gains)
         return Estimate(value=value, low=low, high=high)
 
     def width_of(self, values: Iterable[float], value: float) -> float | None:
@@ -122,25 +141,39 @@ class Crossing:
     low: float = 0.0
     high: float = 0.0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its interval says enough."""
+        return units.is_known(self.low, self.high)
+
+    @property
+    def place(self) -> str:
+        """From where on it pays, in two digits: no more is known of crossing lines."""
+        if self.is_known:
+            return f"from about width {units.significant(self.width, 2)} on"
+        return f"from width {units.significant(self.high, 2)} on at the latest"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """What a run shows.
 
     Attributes:
-        devices: The two that were held against each other.
+        devices: The two that are compared.
         points: Every size that both were timed with, in order.
-        fits: What a step costs on each, where enough sizes were timed.
+        fits: What a step, a byte and a FLOP cost on each that has enough sizes.
         curve: What the second gains over the width, at the batch size that most widths
             have; None with fewer than three widths: through two there is a line, and
             no shape.
+        crossing: Where that begins to pay.
         dots: The reader's models, where the curve reaches them.
     """
 
     devices: tuple[str, str]
     points: tuple[Point, ...]
-    fits: dict[str, "Fit"]
+    fits: dict[str, Costs]
     curve: Curve | None
+    crossing: Crossing
     dots: tuple[Dot, ...]
 
     @property
@@ -154,27 +187,38 @@ def result(
     measured: Measurement, sizes: Sequence[Size], yours: str = "", weights: int = 0
 ) -> Result:
     """Work it out, with a model and a network of so many weights on the curve."""
-    timings = {timing.variant: timing for timing in measured.timings}
-    pair, fits = PAIRS[0], dict[str, Fit]()
+    pair, fits = PAIRS[0], dict[str, Costs]()
     for device in itertools.chain.from_iterable(PAIRS):
-        steps = [
-            (size.cost, timing.seconds(size.batch))
+        steps = {
+            size.cost: timing.seconds(size.batch)
             for size in sizes
-            if (timing := timings.get(name_of(device, size.name, size.batch)))
+            if (timing := measured.timing(name_of(device, size.name, size.batch)))
             and _is_sound(timing.low, timing.high)
-        ]
+        }
         if steps:
             pair = next(names for names in PAIRS if device in names)
-        if fit := fitted(steps):
+        if fit := fitted([*steps], [*steps.values()]):
             fits[device] = fit
     points = tuple(
         Point(size, gain)
         for size in sorted(sizes)
         if (gain := _gain(measured, pair, size.name, size.batch))
     )
-    curve = _curve(points, fits, pair)
-    dots = tuple(_dots(measured, pair, curve, yours, weights)) if curve else ()
-    return Result(devices=pair, points=points, fits=fits, curve=curve, dots=dots)
+    counts = collections.Counter(point.size.batch for point in points)
+    ((batch, count),) = counts.most_common(1) or [(0, 0)]
+    curve: Curve | None = None
+    if count >= _FEWEST_WIDTHS:
+        along = tuple(point for point in points if point.size.batch == batch)
+        both = tuple(fits[device] for device in pair if device in fits)
+        curve = Curve(points=along, fits=both)
+    return Result(
+        devices=pair,
+        points=points,
+        fits=fits,
+        curve=curve,
+        crossing=_crossing(curve) if curve else Crossing(kind="open"),
+        dots=tuple(_dots(measured, pair, curve, yours, weights)) if curve else (),
+    )
 
 
 def _gain(
@@ -188,28 +232,6 @@ def _gain(
 
 def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-def _curve(
-    points: tuple[Point, ...], fits: dict[str, "Fit"], pair: tuple[str, str]
-) -> Curve | None:
-    counts = collections.Counter(point.size.batch for point in points)
-    ((batch, count),) = counts.most_common(1) or [(0, 0)]
-    if count < 3:
-        return None
-    along = tuple(point for point in points if point.size.batch == batch)
-    nodes = np.log([point.size.width for point in along])
-    # What is measured is seen to lie on the curve.
-    x = np.union1d(np.linspace(nodes[0], nodes[-1], _POINTS), nodes)
-    shape = np.zeros(len(x))
-    if set(pair) <= set(fits):
-        first, second = (fits[device] for device in pair)
-        costs = [cost(width, batch) for width in np.exp(x)]
-        shape = np.log([first.at(c) / second.at(c) for c in costs])
-    at = np.interp(nodes, x, shape)
-    ends = np.log([(p.gain.ratio, p.gain.low, p.gain.high) for p in along]).T
-    gain, low, high = (np.exp(shape + np.interp(x, nodes, end - at)) for end in ends)
-    return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
 
 
 def _dots(
@@ -230,82 +252,7 @@ def _dots(
         yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
 
 
-# Three numbers go through any three points.
-_FEWEST = 4
-# No step time is known better than this share of it.
-_BEST_KNOWN = 1e-3
-_DRAWS = 200
-# Beyond this, in logarithms, a step's time is not known at all.
-_WIDEST = 3.0
-_ENDS = (2.5, 97.5)
-_NORMAL = 1.96
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """What a device costs.
-
-    Attributes:
-        launch: Seconds of a step before any work.
-        per_byte: Seconds of each byte.
-        per_flop: Seconds of each multiplication or addition.
-        misses: By how much it misses the worst step it was fitted to, as a share.
-    """
-
-    launch: Estimate
-    per_byte: Estimate
-    per_flop: Estimate
-    misses: float
-
-    def at(self, cost: Cost) -> float:
-        """Seconds of a step of that work."""
-        memory = self.per_byte.value * cost.traffic
-        return self.launch.value + memory + self.per_flop.value * cost.flops
-
-
-def fitted(steps: Sequence[tuple[Cost, Estimate]]) -> Fit | None:
-    """Fit the seconds of steps by weighted least squares, no cost below zero.
-
-    The weights come from each step's own interval. How sure the three numbers are comes
-    from fitting again to steps drawn around the fit, as wide as their intervals, or as
-    the fit misses them where that is more. None with too few steps.
-    """
-    if len(steps) < _FEWEST:
-        return None
-    rows = np.array([(1.0, cost.traffic, cost.flops) for cost, _ in steps])
-    seconds = np.array([step.value for _, step in steps])
-    half = np.log([step.high / step.low for _, step in steps]) / 2
-    spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
-    costs = _solved(rows, seconds, spread)
-    expected = rows @ costs
-    if not np.all(expected > 0):
-        return None
-    misses = seconds / expected - 1
-    freedom = len(steps) - rows.shape[1]
-    scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
-    wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
-    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(steps)))
-    draws = [_solved(rows, draw, spread) for draw in expected * np.exp(wide * noise)]
-    launch, per_byte, per_flop = (
-        Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
-        for v, low, high in zip(costs, *np.percentile(draws, _ENDS, 0), strict=True)
-    )
-    worst = float(np.abs(misses).max())
-    return Fit(launch=launch, per_byte=per_byte, per_flop=per_flop, misses=worst)
-
-
-def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
-    # Not with the module, which listing experiments would load.
-    from scipy.optimize import nnls
-
-    weighted = rows / (seconds * spread)[:, None]
-    # Counts of work are huge and their costs tiny: bring them to one size.
-    sizes = np.linalg.norm(weighted, axis=0)
-    costs, _ = nnls(weighted / sizes, 1 / spread)
-    return np.asarray(costs / sizes)
-
-
-def crossing(curve: Curve) -> Crossing:
+def _crossing(curve: Curve) -> Crossing:
     """Find where the curve begins to pay, within the widths that were measured."""
     answers = [point.says for point in curve.points]
     if len(set(answers)) == 1 and answers[0] != "open":
@@ -315,20 +262,19 @@ def crossing(curve: Curve) -> Crossing:
         return Crossing(kind="mixed")
     if "open" in after:
         return Crossing(kind="open")
-    width, low, high = (
-        _rises(curve.widths, line) or 0.0
-        for line in (curve.gain, curve.high, curve.low)
-    )
-    is_lowest = bool((curve.high >= PAYS).all())
-    return Crossing(kind="from", width=width, low=0 if is_lowest else low, high=high)
+    gain, low, high = curve.gains
+    # The upper end of a gain pays first.
+    width, first, last = (_rises(curve.widths, line) for line in (gain, high, low))
+    is_lowest = bool((high >= PAYS).all())
+    return Crossing(kind="from", width=width, low=0 if is_lowest else first, high=last)
 
 
-def _rises(widths: Floats, gain: Floats) -> float | None:
-    """The width from which on all gains pay; None where the last does not."""
+def _rises(widths: Floats, gain: Floats) -> float:
+    """The width from which on all gains pay; 0 where the last does not."""
     below = np.flatnonzero(gain < PAYS)
     if not len(below):
         return float(widths[0])
     if below[-1] == len(gain) - 1:
-        return None
+        return 0.0
     ends = slice(below[-1], below[-1] + 2)
     return float(np.exp(np.interp(PAYS, gain[ends], np.log(widths[ends]))))

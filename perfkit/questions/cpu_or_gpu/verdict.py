@@ -5,10 +5,16 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement
-from perfkit.findings.record import Edit, Verdict
-from perfkit.questions.cpu_or_gpu import numbers
-from perfkit.questions.cpu_or_gpu.numbers import Crossing, Curve, Point, Result
-from perfkit.questions.shared.words import between, brief, failures, instead, quoted
+from perfkit.engine.statistics import Estimate
+from perfkit.findings.record import Edit, Fact, Verdict
+from perfkit.questions.cpu_or_gpu.numbers import PAYS, Point, Result
+from perfkit.questions.shared.words import (
+    fact,
+    failures,
+    quoted,
+    rates_behind,
+    ratio_fact,
+)
 
 # The ways to bring a batch to the GPU, as variants have them.
 FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
@@ -16,17 +22,18 @@ FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
 CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
 _TRUSTED = 0.25
-_WORTH = units.percent(numbers.PAYS - 1)
-# Two digits say as much as is known of where lines cross.
-_width = functools.partial(units.significant, digits=2)
 _IMPORT = "import tensorflow as tf"
 _HIDE = 'tf.config.set_visible_devices([], "GPU")'
 _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the others."
+_BEFORE_WORK = (
+    "More arithmetic units do not shorten the part before any work; a faster core, XLA "
+    "and several steps in a call can."
+)
 
 
 def judge(measured: Measurement, result: Result) -> Verdict:
     """Say from which size on the second device pays, by how much, and what to do."""
-    because = (*_costs(result), *_wire(measured), *failures(measured))
+    facts, because = tuple(_facts(measured, result)), failures(measured)
     cores = measured.notes.get(CORES)
     first, second = "one core", f"all {cores or 'the'} cores"
     if result.devices[1] == "GPU":
@@ -38,47 +45,45 @@ def judge(measured: Measurement, result: Result) -> Verdict:
             headline=f"From which width on to train on {second} is not known yet.",
             much="Fewer than three widths were timed on both devices.",
             sure="not known yet",
+            facts=facts,
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
         )
-    crossing, points = numbers.crossing(result.curve), result.curve.points
-    paying = [point for point in points if point.says == "pays"]
-    largest = (paying or points)[-1]
+    paying = [point for point in result.curve.points if point.says == "pays"]
+    largest = (paying or result.curve.points)[-1]
     sure = largest.gain.sure if paying else "not known yet"
-    if crossing.kind == "never":
+    if result.crossing.kind == "never":
         # Each interval ends below what pays, whether or not it leaves out 1.
         sure = "sure" if largest.gain.rounds > 1 else "likely"
-    hides = crossing.kind == "never" and second == "the GPU"
+    hides = result.crossing.kind == "never" and second == "the GPU"
     return Verdict(
-        headline=_headline(paying, crossing, first, second),
+        headline=_headline(result, first, second),
         much=_describe_gain(measured, largest, second),
         sure=sure,
         interval=largest.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
-        because=(
-            _where(result.curve, crossing),
-            *_placed(result, result.curve),
-            *because,
-        ),
-        next="" if crossing.kind == "open" else _next(result, crossing),
+        facts=facts,
+        because=(_BEFORE_WORK, *because),
+        next=_next(result),
     )
 
 
-def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) -> str:
+def _headline(result: Result, first: str, second: str) -> str:
+    crossing, points = result.crossing, result.curve.points if result.curve else ()
     if crossing.kind == "always":
         return f"Train on {second}, at every width that was tried."
     if crossing.kind == "never":
         return f"Stay on {first}: too little is gained with {second}."
     if crossing.kind == "from":
-        if units.is_known(crossing.low, crossing.high):
-            width = f"about width {_width(crossing.width)} on"
-            return f"Train on {second} from {width}, on {first} below."
-        width = f"width {_width(crossing.high)} on at the latest"
-        return f"Train on {second} from {width}; below that is not known yet."
+        below = "; below that is not known yet"
+        if crossing.is_known:
+            below = f", on {first} below"
+        return f"Train on {second} {crossing.place}{below}."
+    paying = ", ".join(point.size.name for point in points if point.says == "pays")
     if not paying:
         return f"Whether to train on {second} is not known yet."
     tail = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
-    return f"Train on {second} at {', '.join(p.size.name for p in paying)}; {tail}."
+    return f"Train on {second} at {paying}; {tail}."
 
 
 def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
@@ -90,100 +95,14 @@ def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
         fast = "runs as fast"
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    rates = instead(*map(measured.timing, (gain.variant, gain.baseline)))
+    rates = rates_behind(measured, gain)
     return f"At {point.size.name} training {fast} on {second}{rates}."
 
 
-def _where(curve: Curve, crossing: Crossing) -> str:
-    """Where it begins to pay, with its interval."""
-    ends = ""
-    if crossing.kind == "from":
-        low, high = _width(crossing.low), _width(crossing.high)
-        ends = f": from width {low} to {high} on (95 % interval)"
-        if not crossing.low:
-            ends = f": from width {high} on or below"
-    return (
-        f"It pays where it is at least {_WORTH} faster, here with batches of "
-        f"{curve.batch:,}{ends}."
-    )
-
-
-def _costs(result: Result) -> Iterator[str]:
-    """What a step costs on each device, where the fit says it."""
-    for device, fit in result.fits.items():
-        speeds = [
-            units.rate_between(1 / part.value, 1 / part.high, 1 / part.low, unit)
-            for part, unit in ((fit.per_flop, "FLOP"), (fit.per_byte, "B"))
-            if part.low > 0 and units.is_known(part.low, part.high)
-        ]
-        if not speeds and not units.is_known(fit.launch.low, fit.launch.high):
-            continue
-        costs = [between(fit.launch, units.seconds) + " before any work"]
-        costs += [" and ".join(speeds)] if speeds else []
-        yield (
-            f"As fitted, a step on {quoted(device)} costs {', then '.join(costs)}; the "
-            f"fit misses a "
-            f"measured step by {units.percent(fit.misses)} at most."
-        )
-        trusted = fit.launch.low > 0 and fit.misses <= _TRUSTED
-        if trusted and device == result.devices[1] and result.curve:
-            narrowest, *_, widest = (point.size for point in result.curve.points)
-            shares = [
-                f"{units.percent(fit.launch.value / fit.at(size.cost))} of a step at "
-                f"{size.name}"
-                for size in (narrowest, widest)
-            ]
-            yield (
-                f"There the part before any work is {' and '.join(shares)}: more "
-                "arithmetic units do not make that part shorter; a faster core, XLA "
-                "and several steps in a call can."
-            )
-
-
-def _placed(result: Result, curve: Curve) -> Iterator[str]:
-    """What lies beside the curve: another batch, and the reader's models."""
-    along = {point.size.width: point.gain for point in curve.points}
-    for point in result.off_curve:
-        size, usual = point.size, along.get(point.size.width)
-        if usual and usual.ends and point.gain.ends:
-            yield (
-                f"With {size.batch:,} instead of {curve.batch:,} examples a batch, "
-                f"{size.name} gains {brief(point.gain)} instead of {usual.interval}."
-            )
-    for dot in result.dots:
-        gain = units.ratio_between(dot.gain.value, dot.gain.low, dot.gain.high)
-        width = f"width {units.significant(dot.width)}"
-        on_curve = units.ratio(curve.at(dot.width).value)
-        yield (
-            f"A step of {quoted(dot.name)} has as much arithmetic as {width}; it "
-            f"gains {gain}, where the curve has {on_curve}."
-            if dot.measured
-            else f"A dense network with {dot.name} is like {width}: by the curve it "
-            f"gains {gain}. It was not measured itself."
-        )
-
-
-def _wire(measured: Measurement) -> Iterator[str]:
-    """What bringing batches to the GPU costs, and what makes it cheaper."""
-    resident = next((c for c in measured.comparisons if c.variant == FLOATS), None)
-    if resident is None:
-        return
-    if resident.is_noise and resident.ends:
-        yield f"Bringing each batch to the GPU as floats: {brief(resident)}."
-    elif resident.ends:
-        middle, low, high = (
-            max(0.0, 1 - r) for r in (resident.ratio, resident.high, resident.low)
-        )
-        share = units.between(middle, low, high, units.percent)
-        yield f"Of a step, bringing each batch to the GPU as floats takes {share}."
-    for name, way in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
-        compared = measured.compare(name, FLOATS)
-        if compared and compared.ends:
-            yield f"{way} instead, the training runs at {brief(compared)}."
-
-
-def _next(result: Result, crossing: Crossing) -> str:
-    if result.curve and crossing.kind == "always":
+def _next(result: Result) -> str:
+    if result.crossing.kind == "open" or not result.curve:
+        return ""
+    if result.crossing.kind == "always":
         narrowest = result.curve.points[0].size.width
         return f"Ask again with a `narrowest` below {narrowest}."
     # What makes a step larger, where the run has shown that it helps.
@@ -195,3 +114,56 @@ def _next(result: Result, crossing: Crossing) -> str:
             "several steps in a call bring."
         )
     return _ONE_CORE if result.devices[0] == "one core" else ""
+
+
+def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
+    yield from _on_curve(result)
+    for device, fit in result.fits.items():
+        launch, per_byte, per_flop = fit.each
+        facts = [fact(f"A step before any work, {device}", launch, units.seconds)]
+        for part, label, unit in (
+            (per_flop, "Arithmetic", "FLOP"),
+            (per_byte, "Memory", "B"),
+        ):
+            if part.low > 0:
+                ends = {"low": 1 / part.high, "high": 1 / part.low}
+                speed = Estimate(value=1 / part.value, **ends)
+                write = functools.partial(units.rate, unit=unit)
+                facts.append(fact(f"{label}, {device}", speed, write))
+        yield from (row for row in facts if row.interval)
+        misses = units.percent(fit.worst)
+        yield Fact(f"Most that a step is off these costs, {device}", misses)
+    device, curve = result.devices[1], result.curve
+    second = result.fits.get(device)
+    if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:
+        for point in (curve.points[0], curve.points[-1]):
+            share = units.percent(second.each[0].value / second.at(point.size.cost))
+            label = f"Share before any work at {point.size.name}, {device}"
+            yield Fact(label, share)
+    for compared in measured.comparisons:
+        if compared.variant in (FLOATS, BYTES, AHEAD) and compared.ends:
+            label = f"{quoted(compared.variant)} against {quoted(compared.baseline)}"
+            yield ratio_fact(label, compared)
+
+
+def _on_curve(result: Result) -> Iterator[Fact]:
+    """Where the second device pays, what a larger batch gains, and the reader's own."""
+    crossing, curve = result.crossing, result.curve
+    if curve is None:
+        return
+    if crossing.kind == "from":
+        faster = units.percent(PAYS - 1)
+        label = f"Width from which it is {faster} faster, batch {curve.batch:,}"
+        ends = (crossing.width, crossing.low, crossing.high)
+        width, low, high = (units.significant(end, 2) for end in ends)
+        is_within = crossing.low > 0
+        interval = f"{low} to {high}" if is_within else ""
+        yield Fact(label, width if is_within else f"{high} or below", interval)
+    for point in result.off_curve:
+        if point.gain.ends:
+            label = f"Gain at {point.size.name}, batch {point.size.batch:,}"
+            yield ratio_fact(label, point.gain)
+    for dot in result.dots:
+        how = "measured" if dot.measured else "read off the curve, not measured"
+        label = f"Gain of {quoted(dot.name)}, like width {units.significant(dot.width)}"
+        yield fact(f"{label}, {how}", dot.gain, units.ratio)

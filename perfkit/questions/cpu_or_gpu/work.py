@@ -80,10 +80,11 @@ _PER_WEIGHT, _PER_ACTIVATION = 6, 4
 
 
 class Cost(NamedTuple):
-    """The work of one step: FLOP, and bytes read and written in memory at least."""
+    """The work of a step: it, bytes read and written in memory at least, and FLOP."""
 
-    flops: float
+    steps: float
     traffic: float
+    flops: float
 
 
 @dataclass(frozen=True, order=True)
@@ -119,7 +120,7 @@ def cost(width: float, batch: float) -> Cost:
     # Nobody needs the gradient of the examples.
     products = 3 * weights(width) - width**2
     touched = _PER_WEIGHT * weights(width) + _PER_ACTIVATION * batch * _LAYERS * width
-    return Cost(flops=2 * batch * products, traffic=_FLOAT * touched)
+    return Cost(steps=1.0, traffic=_FLOAT * touched, flops=2 * batch * products)
 
 
 def dense(width: int) -> Model:

@@ -49,7 +49,7 @@ class ExecutionMode(Experiment):
     function: ClassVar[MakeStep | None] = None
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The first of the first group: each question has a baseline of its own."""
         word = self.variants.split(",")[0]
         groups = (names for group, names in GROUPS.items() if word in (group, *names))

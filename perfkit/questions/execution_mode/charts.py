@@ -15,7 +15,7 @@ from perfkit.charts.roofline import spread
 from perfkit.engine.measurement import PayBack, pay_back, typical
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 from perfkit.questions.execution_mode.variants import EAGER, FIT
 from perfkit.questions.execution_mode.verdict import paying
 
@@ -48,7 +48,9 @@ class _Course:
 
 def break_even(finding: Finding) -> Figure:
     """Draw how long so many steps take in each variant, its first call included."""
-    title = f"{plain(finding.experiment, 40)}: when an expensive first call pays back"
+    title = (
+        f"{one_line(finding.experiment, 40)}: when an expensive first call pays back"
+    )
     batch = finding.parameters.get("batch")
     if not isinstance(batch, int | float) or not 0 < batch <= _LARGEST_BATCH:
         # Without batches an example is a step.
@@ -57,7 +59,7 @@ def break_even(finding: Finding) -> Figure:
     if len(courses) < 2:
         return canvas.message(title, "No two variants were timed.")
     caption = ["a line starts at its first call and rises with its steady steps"]
-    caption.append(f"dashed: {plain(finding.baseline, 40)}")
+    caption.append(f"dashed: {one_line(finding.baseline, 40)}")
     if any(course.variant == winner for course in courses):
         caption.append("green: the fastest")
     words = []
@@ -66,7 +68,7 @@ def break_even(finding: Finding) -> Figure:
         pays = f", {paying(course.paid, batch)}" if course.paid else ""
         if course.variant == finding.baseline:
             pays = ", the baseline"
-        name = plain(course.variant, 30)
+        name = one_line(course.variant, 30)
         words.append(f"{name}: first call {first}, then {step} a step{pays}")
         if course.paid and course.crossing:
             caption.append(f"◆ {name} after {course.paid.steps(batch)}")
@@ -91,7 +93,7 @@ def break_even(finding: Finding) -> Figure:
                 axes.plot(*at, "D", ms=7, color=color, mec=INK, mew=0.8)
         _label(axes, courses)
 
-    names = [plain(course.variant, 30) for course in courses]
+    names = [one_line(course.variant, 30) for course in courses]
     right = canvas.text_width(names, SMALL) + 40
     return curves.picture(
         title, "time for so many steps", caption, words, fill, right=right
@@ -123,7 +125,7 @@ def _label(axes: Axes, courses: Sequence[_Course]) -> None:
     for (end, variant), place in zip(ends, places, strict=True):
         style: Any = {"color": GREY, "lw": 0.8, "clip_on": False}
         axes.plot([1, 1.03], [end, place], transform=axes.transAxes, **style)
-        canvas.note(axes, plain(variant, 30), (1.03, place), (4, 0), fontsize=SMALL)
+        canvas.note(axes, one_line(variant, 30), (1.03, place), (4, 0), fontsize=SMALL)
 
 
 KINDS: dict[str, Kind[Finding]] = {

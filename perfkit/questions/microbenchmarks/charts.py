@@ -18,7 +18,7 @@ from perfkit.findings.standing import (
     rate,
     standings,
 )
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 
 # A microbenchmark is one line, so its row is lower than one that has a second.
 _HEIGHT = 0.72
@@ -31,7 +31,7 @@ def each_part(finding: Finding) -> Figure:
     for group, members in itertools.groupby(stood, key=lambda standing: standing.group):
         entries += [(group, None)] if group else []
         entries += [(standing.variant, standing) for standing in members]
-    title = f"{plain(finding.experiment, 40)}: how fast each part is"
+    title = f"{one_line(finding.experiment, 40)}: how fast each part is"
     benchmarks, caption = microbenchmarks(finding.notes), list[str]()
     if limited := any(s.timing and s.limit for s in stood):
         caption += ["bar: share of the limit in theory that is reached"]
@@ -70,11 +70,11 @@ def each_part(finding: Finding) -> Figure:
 def _draw_row(axes: Axes, row: int, standing: Standing, does: str) -> None:
     timing, limit = standing.timing, standing.limit
     if timing is None:
-        rows.within(axes, row, plain(standing.problem, _LONGEST))
+        rows.within(axes, row, one_line(standing.problem, _LONGEST))
     elif limit is None:
         wide = axes.get_position().width * canvas.WIDTH
         fitting = max(10, int(wide / canvas.text_width(["x"], SMALL)))
-        words = plain(does, fitting)
+        words = one_line(does, fitting)
         canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
     else:
         ends = timing.rate, timing.low, timing.high
@@ -93,7 +93,7 @@ def _beside(standing: Standing | None) -> str:
 
 
 def _sentence(standing: Standing) -> str:
-    name = plain(standing.variant, 60)
+    name = one_line(standing.variant, 60)
     if standing.timing is None:
         return f"{name} {standing.problem.rstrip('.')}"
     return ", ".join(filter(None, (f"{name} {rate(standing)}", of_limit(standing))))

@@ -9,7 +9,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, RED, Figure, Kind
 from perfkit.findings.record import Finding
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 from perfkit.questions import result_of
 from perfkit.questions.mixed_precision.verdict import Pairs, PrecisionResult, Rows
 from perfkit.questions.shared.precision import FLOAT32
@@ -31,7 +31,7 @@ def drawable_pairs(finding: Finding) -> list[Pairs]:
 
 def losses(finding: Finding) -> Figure:
     """Draw the losses of every precision, from the same weights and examples."""
-    title = f"{plain(finding.experiment, 40)}: does each precision learn the same?"
+    title = f"{one_line(finding.experiment, 40)}: does each precision learn the same?"
     pairs = drawable_pairs(finding)
     if not pairs:
         return canvas.message(title, "No two precisions learnt from the same weights.")
@@ -50,7 +50,7 @@ def losses(finding: Finding) -> Figure:
         *("thick: the mean over seeds that all had", "thin: one seed"),
         "loss: of examples when they are seen first",
     )
-    words = [f"{plain(pair.precision, 40)}: {pair.alike}" for pair in pairs]
+    words = [f"{one_line(pair.precision, 40)}: {pair.alike}" for pair in pairs]
     return curves.bundles(title, "training steps", bundles, _steps, caption, words)
 
 
@@ -60,7 +60,7 @@ def _steps(count: float) -> str:
 
 def loss_scale(finding: Finding) -> Figure:
     """Draw the loss scale after each step, with the steps that changed nothing."""
-    title = f"{plain(finding.experiment, 40)}: the loss scale of float16"
+    title = f"{one_line(finding.experiment, 40)}: the loss scale of float16"
     scale = _result(finding).scale
     if scale is None:
         return canvas.message(title, "No training in float16 told its loss scale.")

@@ -337,7 +337,7 @@ class Scaling(Experiment):
             )
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """One device without a strategy."""
         return name_of(self._kind, 1)
 

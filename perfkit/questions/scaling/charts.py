@@ -7,7 +7,7 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, INK, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
-from perfkit.findings.text import plain
+from perfkit.findings.text import one_line
 from perfkit.questions import result_of
 from perfkit.questions.scaling import GPU, SHARED, SpeedUps
 
@@ -15,7 +15,7 @@ from perfkit.questions.scaling import GPU, SHARED, SpeedUps
 def scaling(finding: Finding) -> Figure:
     """Draw the rate over the number of devices, with the ideal line."""
     result: SpeedUps = result_of(finding)
-    title = f"{plain(finding.experiment, 40)}: what several {result.kind}s bring"
+    title = f"{one_line(finding.experiment, 40)}: what several {result.kind}s bring"
     if not result.gains:
         words = f"Fewer than two numbers of {result.kind}s were timed."
         return canvas.message(title, words)

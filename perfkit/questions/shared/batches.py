@@ -78,10 +78,6 @@ class Forecast:
         """What does not depend on the batch."""
         return self.weights + self.gradients + self.slots
 
-    def total(self, batch: int) -> int:
-        """Return the bytes of a step with a batch of so many examples."""
-        return self.fixed + batch * self.activations
-
 
 def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
     """Add up a built network and an optimizer that was built for it."""
@@ -99,18 +95,12 @@ def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
 
 
 def _bytes(variables: Iterable[Any]) -> int:
-    return sum(math.prod(v.shape) * _width(v.dtype) for v in variables)
+    return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
 
 
 def _of_example(shape: Iterable[int | None], dtype: str) -> int:
     _, *sides = shape
-    return math.prod(side or 1 for side in sides) * _width(dtype)
-
-
-def _width(dtype: str) -> int:
-    """Bytes of one number, such as 2 for ``"bfloat16"``."""
-    bits = "".join(filter(str.isdigit, str(dtype).rpartition("float")[2]))
-    return max(1, int(bits or 32) // 8)
+    return math.prod(side or 1 for side in sides) * int(tf.as_dtype(dtype).size)
 
 
 # Longer than any trial: what the end of an epoch costs is another question.

@@ -17,28 +17,27 @@ _FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
 # Zen 2 shares its family with Zen 1 and has the higher models.
 _FIRST_ZEN_2 = 0x30
 # FLOP per second of products without sparsity, from NVIDIA's data sheets, by the name
-# that the driver gives the card: float32, TF32, and float16 or bfloat16 added up in
-# float32. A card that is not here has no such limit.
-_DATA_SHEETS = {
-    "Tesla V100-SXM2-16GB": (15.7e12, None, 125e12),
-    "Tesla V100-SXM2-32GB": (15.7e12, None, 125e12),
-    "Tesla T4": (8.1e12, None, 65e12),
-    "NVIDIA A10": (31.2e12, 62.5e12, 125e12),
-    "NVIDIA A100-PCIE-40GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100-SXM4-40GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100-SXM4-80GB": (19.5e12, 156e12, 312e12),
-    "NVIDIA A100 80GB PCIe": (19.5e12, 156e12, 312e12),
-    "NVIDIA RTX A6000": (38.7e12, 77.4e12, 154.8e12),
-    "NVIDIA GeForce RTX 3090": (35.6e12, 35.6e12, 71e12),
-    "NVIDIA GeForce RTX 4090": (82.6e12, 82.6e12, 165.2e12),
-    "NVIDIA L4": (30.3e12, 60e12, 121e12),
-    "NVIDIA L40S": (91.6e12, 183e12, 362e12),
-    "NVIDIA H100 80GB HBM3": (67e12, 495e12, 989e12),
-    "NVIDIA H200": (67e12, 495e12, 989e12),
+# that the driver gives the card. Numbers of 16 bits are added up in float32. A card
+# that is not here has no such limit.
+_KINDS = ("float32", "TF32", "float16", "bfloat16")
+_DATA_SHEETS: dict[str, tuple[float | None, ...]] = {
+    # Cards before Ampere have no units for TF32 and bfloat16.
+    "Tesla V100-SXM2-16GB": (15.7e12, None, 125e12, None),
+    "Tesla V100-SXM2-32GB": (15.7e12, None, 125e12, None),
+    "Tesla T4": (8.1e12, None, 65e12, None),
+    "NVIDIA A10": (31.2e12, 62.5e12, 125e12, 125e12),
+    "NVIDIA A100-PCIE-40GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100-SXM4-40GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100-SXM4-80GB": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA A100 80GB PCIe": (19.5e12, 156e12, 312e12, 312e12),
+    "NVIDIA RTX A6000": (38.7e12, 77.4e12, 154.8e12, 154.8e12),
+    "NVIDIA GeForce RTX 3090": (35.6e12, 35.6e12, 71e12, 71e12),
+    "NVIDIA GeForce RTX 4090": (82.6e12, 82.6e12, 165.2e12, 165.2e12),
+    "NVIDIA L4": (30.3e12, 60e12, 121e12, 121e12),
+    "NVIDIA L40S": (91.6e12, 183e12, 362e12, 362e12),
+    "NVIDIA H100 80GB HBM3": (67e12, 495e12, 989e12, 989e12),
+    "NVIDIA H200": (67e12, 495e12, 989e12, 989e12),
 }
-_COLUMNS = {"float32": 0, "TF32": 1, "float16": 2, "bfloat16": 2}
-# Cards before Ampere have no units for it.
-_NO_BFLOAT16 = ("Tesla V100", "Tesla T4")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +83,10 @@ def hardware(
         clock: Hertz that were counted; None where they could not be.
         gpu: What the driver says of it.
     """
-    text = text_of(root / "proc/cpuinfo")
-    cpu = processor(root)
+    first, *_ = text_of(root / "proc/cpuinfo").split("\n\n")
+    lines = re.findall(r"^([\w ]+?)[\t ]*:[\t ]*(.*)$", first, re.MULTILINE)
+    fields, cpu = dict(lines), processor(root)
+    family, model = (fields.get(name, "") for name in ("cpu family", "model"))
     clocks = {
         "the highest clock that the system states": cpu.frequency_max or 0.0,
         "the clock that a chain of additions showed": clock or 0.0,
@@ -93,9 +94,9 @@ def hardware(
     # Some drivers state the clock without its boost.
     words = max(clocks, key=clocks.__getitem__)
     return Hardware(
-        vendor=_field(text, "vendor_id"),
-        family=_number(text, "cpu family"),
-        model=_number(text, "model"),
+        vendor=fields.get("vendor_id", ""),
+        family=int(family) if family.isdecimal() else 0,
+        model=int(model) if model.isdecimal() else 0,
         instructions=frozenset(cpu.instructions or ()),
         # Two threads of a core share what it multiplies with.
         cores=min(cores, cpu.physical_cores or cores),
@@ -142,10 +143,8 @@ def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
     gpu = machine.gpu
     if gpu is None or gpu.divided:
         return None
-    if kind == "bfloat16" and gpu.name.startswith(_NO_BFLOAT16):
-        return None
-    rate = _DATA_SHEETS.get(gpu.name, (None, None, None))[_COLUMNS[kind]]
-    if rate is not None:
+    rates = dict(zip(_KINDS, _DATA_SHEETS.get(gpu.name, ()), strict=False))
+    if rate := rates.get(kind):
         return Peak(rate=rate, words=f"the data sheet of {gpu.name}, {kind}, dense")
     if kind != "float32" or not gpu.cores or not gpu.clocks.sm_max:
         return None
@@ -184,14 +183,3 @@ def _per_tick(machine: Hardware) -> tuple[int, str]:
     if {"fma", "avx2"} <= has and not (zen_1 and machine.model < _FIRST_ZEN_2):
         return 32, "two AVX2 units, each multiplies and adds 8 numbers"
     return 0, ""
-
-
-def _number(text: str, name: str) -> int:
-    value = _field(text, name)
-    return int(value) if value.isdecimal() else 0
-
-
-def _field(text: str, name: str) -> str:
-    """The first processor's value of a field of /proc/cpuinfo."""
-    match = re.search(rf"^{name}\s*:\s*(.*)$", text, re.MULTILINE)
-    return match[1].strip() if match else ""

@@ -85,7 +85,7 @@ class Race(Experiment):
     packages: tuple[Fold, ...] = field(default=(), metadata=NOT_ASKED)
 
     @property
-    def baseline(self) -> str:  # type: ignore[override]
+    def baseline(self) -> str:
         """The name of the first side."""
         return self.sides[0].name
 

@@ -15,7 +15,7 @@ RATES = {"batch 4": 1000.0, "batch 16": 3000.0, "batch 64": 6000.0, "batch 256":
 HELD = {"batch 4": 15_000_000, "batch 256": 40_000_000}
 TRIED = (
     tried("fits 512?", batch=512, memory={"resident": 60_000_000}),
-    tried("fits 544?", "out-of-memory", "ran out of memory"),
+    tried("fits 544?", "out-of-memory", "ran out of memory", batch=544),
     tried("the usual loop", told=[[4, 100.0], [16, 2000.0], [256, 9000.0]]),
     learnt(4, [2.3, 1.0, 0.4]),
     learnt(256, [2.3, 2.2, 2.0, 1.9]),
@@ -51,7 +51,7 @@ NOTES = (ATTACK, -1, 10**29, [[10**29, 1e29]], {"resident": 10**29, "weights": -
         sized(extra=()),
         sized(extra=TRIED[:1], notes={}),
         finding({"batch 4": 1000.0}, against="batch 4"),
-        finding({"batch 1": 1e-3, "batch 999,999,999": 1e9}, against="batch 1"),
+        finding({"batch 4": 1e-3, "batch 4,096": 1e9}, against="batch 4"),
         *map(spoiled, (*NOTES, [1e29])),
     ],
 )
@@ -73,33 +73,35 @@ def test_rates_stand_where_the_axes_say_and_the_knee_is_named_or_still_rising():
     assert at["16"][0] - at["4"][0] == pytest.approx(at["64"][0] - at["16"][0], abs=0.5)
     (knee,) = {x for x, _ in marks(figure, GREEN)}
     assert knee == pytest.approx(at["64"][0], abs=0.5)
-    assert {"enough: 64", "usual loop, upwards"} <= set(words(figure))
-    assert "The usual loop says: 4 100, 16 2,000, 256 9,000" in figure.alt
-    rising = finding({"batch 4": 100.0, "batch 64": 900.0}, against="batch 4")
+    assert {"enough: 64", "the usual loop"} <= set(words(figure))
+    assert "4: 100. 16: 2,000. 256, the usual loop: 9,000." in figure.alt
+    rates = {"batch 4": 100.0, "batch 64": 900.0}
+    rising = finding(rates, against="batch 4", experiment="batch-size")
     assert "still rising: 64" in words(own_charts.batch_sizes(rising))
 
 
 def test_the_line_is_drawn_with_both_numbers():
     rates = {f"batch {n}": n / (0.002 + 1e-4 * n) for n in (4, 16, 64, 256)}
-    figure = own_charts.step_costs(finding(rates, against="batch 4"))
+    made = finding(rates, against="batch 4", experiment="batch-size")
+    figure = own_charts.step_costs(made)
     said = words(figure)
     assert any(text.startswith("overhead ") for text in said)
     assert any(text.startswith("+ ") and text.endswith(" each") for text in said)
-    assert "Fitted: an overhead of" in figure.alt
+    assert "line: an overhead of" in figure.alt
 
 
 def test_memory_shows_forecast_limit_what_does_not_fit_and_what_it_asked_for():
     figure = own_charts.memory(sized())
-    assert "forecast from shapes" in words(figure)
-    assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
-    assert "512 fit. 544 do not fit." in figure.alt
-    assert "perfkit's limit 256 MB" in words(figure)
-    assert "512 fit into the 256 MB that perfkit allows" in " ".join(words(figure))
-    assert "it had asked for" not in " ".join(words(figure))
+    said = " ".join(words(figure))
+    assert {"forecast from shapes", "perfkit's limit 256 MB"} <= set(words(figure))
+    assert "256: 40 MB" in figure.alt
+    assert "from shapes, at most 3.78 MB" in figure.alt
+    assert "512 fit into the 256 MB that perfkit allows. ✕ 544 do not" in figure.alt
+    assert "it had asked for" not in said
     held = {"resident": 60_000_000, "data": 190_000_000}
     extra = (*TOLD, tried("fits 512?", batch=512, memory=held), TRIED[1])
-    said = " ".join(words(own_charts.memory(sized(extra=extra))))
-    assert "512 fit into the 256 MB that perfkit allows, it had asked for" in said
+    figure = own_charts.memory(sized(extra=extra))
+    assert "that perfkit allows, it had asked for 190 MB" in figure.alt
     gpu = sized(extra=extra, notes={"forecast": FORECAST, "gpus": 1})
     assert "limit" not in " ".join(words(own_charts.memory(gpu)))
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.batch_size import numbers
-from tests.engine.scripted import Weather
+from perfkit.questions.batch_size import BatchSize, numbers
+from perfkit.questions.shared.costs import fitted
 from tests.questions.batches import by_cost, measured, played
 
 
@@ -14,60 +14,50 @@ def _roomy(monkeypatch):
     monkeypatch.setattr("perfkit.engine.rounds.Run._room_for_another", lambda *_: True)
 
 
-def fitted(run):
-    return numbers.line(numbers.step_times(run.timings))
+def shown(run):
+    return BatchSize().result(run)
 
 
 @pytest.mark.parametrize(("overhead", "cost"), [(0.002, 3e-4), (0.03, 2e-5)])
 def test_an_injected_cost_is_found_within_five_percent(overhead, cost):
-    line = fitted(played(by_cost(overhead, cost), budget=60))
-    assert line.overhead.value == pytest.approx(overhead, rel=0.05)
-    assert line.cost.value == pytest.approx(cost, rel=0.05)
-    assert line.bends == ()
-
-
-def test_the_intervals_hold_the_truth_on_a_machine_that_wavers():
-    held = 0
-    for seed in range(10):
-        weather = Weather(seed, 0.15)
-        run = played(by_cost(0.004, 1e-4), budget=40, seed=seed, weather=weather)
-        line = fitted(run)
-        held += line.overhead.low <= 0.004 <= line.overhead.high
-        held += line.cost.low <= 1e-4 <= line.cost.high
-    assert held >= 18
+    result = shown(played(by_cost(overhead, cost), budget=60))
+    costs = [part.value for part in result.line.each]
+    assert costs == pytest.approx([overhead, cost], rel=0.05)
+    assert result.bends == ()
 
 
 def test_no_overhead_and_no_bend_is_claimed_where_there_is_none():
-    line = fitted(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
-    assert not line.shows_overhead
+    result = shown(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
+    assert result.line.each[0].low == 0
     steps = by_cost(0.002, 1e-4)
-    steps[1024] *= 2.5
-    line = fitted(measured(steps))
-    assert line.bends
-    assert fitted(measured(by_cost(0.002, 1e-4))).bends == ()
+    assert shown(measured(steps)).bends == ()
+    assert shown(measured(steps | {1024: 2.5 * steps[1024]})).bends
 
 
 def test_a_step_takes_its_examples_over_the_rate_and_two_make_no_line():
-    assert fitted(measured(by_cost(0.002, 1e-4, (4, 64)))) is None
-    step = numbers.step_times(measured({8: 0.02}).timings)[8]
+    assert shown(measured(by_cost(0.002, 1e-4, (4, 64)))).line is None
+    ((size, timing),) = BatchSize(smallest=8).result(measured({8: 0.02})).rates
+    step = timing.seconds(size)
     assert step.value == pytest.approx(0.02, rel=0.02)
     assert step.low < step.value < step.high
 
 
-def exactly(seconds):
-    return {
-        size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
-        for size, step in seconds.items()
-    }
-
-
 def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor():
-    line = numbers.line(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
-    assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
-    steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
-    (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
-    assert 1.1 < bend[1] < 1.3
-    assert numbers.line(steps, 2.0).bends == ()
+    def bends(seconds, floor=None):
+        steps = {
+            size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
+            for size, step in seconds.items()
+        }
+        line = fitted([(1.0, size) for size in steps], [*steps.values()])
+        return line, dict(numbers.find_bends(steps, line, floor))
+
+    steps = by_cost(0.01, 0.001, (1, 10, 100, 1000))
+    line, none = bends(steps)
+    assert [cost.value for cost in line.each] == pytest.approx([0.01, 0.001])
+    assert none == {}
+    steps |= {10: 0.024}
+    assert 1.1 < bends(steps)[1][10] < 1.3
+    assert bends(steps, 2.0)[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -82,21 +72,18 @@ def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor()
     ],
 )
 def test_the_knee_is_the_smallest_size_as_fast_as_any_if_one_is_shown(run, size):
-    knee = numbers.knee(run)
+    knee = shown(run).knee
     assert (knee.size if knee.firm else None) == size
 
 
 def test_a_larger_size_that_is_too_noisy_to_say_leaves_the_knee_open():
-    def knee(tied):
-        return numbers.Knee(size=4, best=4, tied=tied, sizes=(4, 64))
+    def is_firm(*ties):
+        sizes = {"size": 4, "best": 4, "smallest": 4, "largest": 256}
+        return numbers.Knee(ties=ties, **sizes).firm
 
     noisy = measured(by_cost(0.0, 1e-3, (4, 64)), noise=0.4)
     wide = noisy.compare("batch 64", "batch 4")
     same = replace(wide, verdict="no difference shown")
-    assert [knee(tied).firm for tied in ({}, {64: same})] == [True, True]
-    assert not any(knee({64: same, 256: other}).firm for other in (wide, None))
-
-
-def test_a_size_is_read_from_a_name():
-    names = ("batch 1,024", "batch 8", "batch ,", "batch", "x", numbers.name_of(7))
-    assert [numbers.size_of(name) for name in names] == [1024, 8, 0, 0, 0, 7]
+    assert is_firm()
+    assert is_firm((64, same))
+    assert not any(is_firm((64, same), (256, tie)) for tie in (wide, None))

@@ -4,11 +4,11 @@ from unittest.mock import create_autospec
 import keras
 import pytest
 
-from perfkit.engine.measurement import CONTROL
+from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.tick import Tick
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
-from perfkit.questions import experiment
+from perfkit.questions import experiment, result_of
 from perfkit.questions.batch_size import BatchSize, numbers
 from perfkit.questions.runs import run
 from perfkit.questions.shared.models import MODELS
@@ -21,9 +21,9 @@ MB = 10**6
 LEVEL = {size: max(size, 64) / 10_000 for size in (4, 16, 64, 256, 1024)}
 SEARCH = (
     tried("fits 4,096?", batch=4096, memory={"resident": 90 * MB, "data": 190 * MB}),
-    tried("fits 4,352?", "out-of-memory", "ran out of memory: std::bad_alloc"),
+    tried("fits 4,352?", "out-of-memory", "raised MemoryError.", batch=4352),
 )
-verdict, because = sayings("batch-size")
+verdict, _ = sayings("batch-size")
 
 
 def test_the_default_run_trains_at_six_sizes_the_smallest_being_the_baseline():
@@ -55,8 +55,9 @@ def test_the_search_begins_at_the_largest_size_and_ends_within_the_gpus_memory()
     gpu = measured(LEVEL, tried=SEARCH, notes={"gpus": 1})
     assert next(BatchSize().tries(gpu)).memory is None
     found = verdict(gpu)
-    assert found.warnings[0].endswith("4,096 fit into the GPU's memory.")
-    assert "perfkit" not in " ".join((*found.warnings, *found.because))
+    room = "the GPU's memory"
+    assert found.warnings[0].endswith(f"4,096 fit into {room}, and 4,352 do not.")
+    assert "perfkit" not in " ".join((*found.warnings, *map(str, found.facts)))
 
 
 def test_after_the_search_come_the_usual_loop_and_real_trainings():
@@ -91,7 +92,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     assert edit.old == "model.fit(x, y, batch_size=4)"
     assert edit.new == "model.fit(x, y, batch_size=64)"
     room = "perfkit's limit of 256 MB"
-    assert found.warnings[0] == f"Batches of up to 4,096 fit into {room}."
+    assert found.warnings[0] == f"Batches of 4,096 fit into {room}, and 4,352 do not."
     assert "learns otherwise" in found.warnings[1]
     assert (found.winner, found.next) == ("", ""), "three sizes are equally fast"
 
@@ -122,14 +123,13 @@ def test_noise_is_said_as_such_and_wins_nothing(steps, much):
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        (SEARCH[:1], "4,096 fit into {}; no"),
+        (SEARCH[:1], "4,096 fit into {}; no larger one was tried."),
         (
-            (SEARCH[0], tried("fits 8,192?", "out-of-memory")),
-            "4,096 fit into {}, and 8,192 do",
+            (tried("fits 1?", "out-of-memory", batch=1),),
+            "Not even a batch of 1 fits into {}.",
         ),
-        ((tried("fits 1?", "out-of-memory"),), "Not even a batch of 1 fits into {}"),
     ],
-    ids=["nothing failed", "far apart", "nothing fits"],
+    ids=["nothing failed", "nothing fits"],
 )
 def test_a_search_that_is_not_at_its_end_says_what_it_knows(trials, words):
     limit = "perfkit's limit of 256 MB"
@@ -137,32 +137,43 @@ def test_a_search_that_is_not_at_its_end_says_what_it_knows(trials, words):
 
 
 def test_what_failed_is_told_by_what_was_missing():
-    crash = tried("fits 4,352?", "crashed", "was ended by SIGSEGV")
-    run_ = measured(LEVEL, tried=(SEARCH[0], crash))
-    assert not any("fit" in warning for warning in verdict(run_).warnings)
-    assert "Whether memory ended the batch of 4,352 is not known" in because(run_)
-    said = because(measured(LEVEL, tried=SEARCH))
-    assert "a batch of 4,352 is too large: a library asked for memory" in said
-    assert "The batch of 4,096 had asked for 190 MB." in said
-    assert "2 batches were tried, each in a process of its own" in said
+    crash = tried("fits 4,352?", "crashed", "was ended by SIGSEGV", batch=4352)
+    found = verdict(measured(LEVEL, tried=(SEARCH[0], crash)))
+    assert not any("fit" in warning for warning in found.warnings)
+    assert found.because == ("Whether memory ended the batch of 4,352 is not known.",)
+    found = verdict(measured(by_cost(0.002, 1e-4), tried=SEARCH))
+    facts = {fact.label: fact.value for fact in found.facts}
+    assert found.because == ()
+    overhead, cost = (
+        float(facts.pop(label).split()[0])
+        for label in ("Overhead of a step", "Cost of an example")
+    )
+    assert (overhead, cost) == pytest.approx((2.0, 100.0), rel=0.1)
+    assert facts == {
+        "Memory that a batch of 4,096, which fits, asked for": "190 MB",
+        "How a batch of 4,352 ended": "raised MemoryError",
+    }
 
 
 @pytest.mark.parametrize(
     "note", [None, 7, "x", [], {}, [[1]], [["a", 1]], [[4, 0], [8, "x"], [True, 3.0]]]
 )
 def test_a_curve_pairs_looks_with_work_and_notes_that_make_no_sense_say_nothing(note):
-    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
-    assert (curve.samples, curve.losses) == ((0, 100, 200), (3.0, 2.0, 1.0))
-    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
+    trained = learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)
     trials = (
+        trained,
         tried("the usual loop", told=note),
         tried("learning by 4", batch=4, losses=note),
-        tried("fits 4?", batch=4, memory=note),
+        tried("fits 4?", batch=note, memory=note),
     )
-    assert numbers.usual_loop(trials, "the usual loop") == {}
-    assert numbers.curves(trials) == ()
-    assert numbers.memory(trials) == {}
-    assert numbers.forecast({"forecast": note}) is None
+    found = BatchSize().result(
+        Measurement(variants=(), trials=trials, notes={"forecast": note})
+    )
+    (curve,) = found.trainings
+    assert (curve.samples, curve.losses) == ((0, 100, 200), (3.0, 2.0, 1.0))
+    assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
+    assert found.loops == {numbers.UPWARDS: (), numbers.DOWNWARDS: ()}
+    assert (found.memory, found.forecast, found.search) == ((), None, None)
 
 
 @pytest.mark.measures
@@ -177,8 +188,9 @@ def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypa
     assert "completed" in outcomes
     assert outcomes <= {"completed", "out-of-memory", "crashed", "stopped"}
     assert found.notes["forecast"].keys() == batches.FORECAST.keys()
-    held = numbers.memory(found.trials)
+    held = dict(result_of(found).memory)
     assert set(held) == {2, 64}
+    assert found.result["memory"]
     assert all(0 < value < 128 * MB for value in held.values())
     assert store.load(found.path).verdict == found.verdict
     assert {timing.variant for timing in found.timings} <= timed

@@ -25,8 +25,9 @@ def test_the_curve_says_where_it_pays_and_on_which_machine_and_comes_first():
     figure = drawn(run)
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
-    assert "width 2,048, batch 64: 1.9" in figure.alt
-    assert "width 512, batch 512: 1.9" in figure.alt
+    assert "Over width of the network, batch 64" in figure.alt
+    assert "2,048: 1.9" in figure.alt
+    assert "512, batch 512: 1.9" in figure.alt
     assert "Intel Xeon Platinum 8481C" in figure.alt
     assert "2026-03-01" in figure.alt
     assert "Intel Xeon" in figure.svg
@@ -53,8 +54,8 @@ def test_no_crossover_is_drawn_as_what_it_is(second, words):
 def test_both_dots_are_drawn():
     run = measured(PLACED, notes={"yours": {"flops": SIZES[1].cost.flops}})
     figure = drawn(run, parameters={"yours": "dense", "weights": 50_432})
-    assert "dense, like width 128" in figure.alt
-    assert "50,432 weights, like width 128" in figure.alt
+    assert "128, dense: 1.2" in figure.alt
+    assert "128, 50,432 weights: 1." in figure.alt
 
 
 @pytest.mark.parametrize(

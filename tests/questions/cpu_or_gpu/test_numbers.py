@@ -6,8 +6,8 @@ import pytest
 
 from perfkit.engine.statistics import Estimate
 from perfkit.questions.cpu_or_gpu import numbers
-from perfkit.questions.cpu_or_gpu.numbers import fitted
 from perfkit.questions.cpu_or_gpu.work import Size, cost
+from perfkit.questions.shared import costs as shared_costs
 from tests.questions import crossings
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 
@@ -32,41 +32,45 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
         yield size.cost, Estimate(value=step, low=step / ends, high=step * ends)
 
 
+def fitted(timed):
+    work, steps = zip(*timed, strict=True)
+    return shared_costs.fitted(work, steps)
+
+
 def result(timed, **more):
     return numbers.result(measured(timed, **more), SIZES)
 
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
-    return numbers.crossing(result(steps(first, second, pair=pair), **more).curve)
+    return result(steps(first, second, pair=pair), **more).crossing
 
 
 @pytest.mark.parametrize("costs", [ONE, TWO, CPU, GPU])
 def test_injected_costs_are_found_within_five_percent(costs):
-    fit = fitted(list(timed(costs)))
-    found = fit.launch.value, fit.per_byte.value, fit.per_flop.value
-    assert found == pytest.approx(costs, rel=0.05)
+    fit = fitted(timed(costs))
+    assert [cost.value for cost in fit.each] == pytest.approx([*costs], rel=0.05)
 
 
 def test_the_intervals_hold_the_truth():
     held = 0
     for seed in range(40):
-        fit = fitted(list(timed(ONE, noise=0.05, seed=seed)))
-        parts = zip((fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True)
+        fit = fitted(timed(ONE, noise=0.05, seed=seed))
+        parts = zip(fit.each, ONE, strict=True)
         held += sum(part.low <= truth <= part.high for part, truth in parts)
     assert held >= 0.9 * 120
 
 
 def test_three_sizes_are_not_fitted_no_cost_is_below_zero_and_a_miss_is_told():
-    fit = fitted(list(timed((0.0, 0.0, 1e-10), noise=0.05)))
-    assert min(fit.launch.low, fit.per_byte.low, fit.per_flop.low) >= 0
-    assert fit.launch.low == pytest.approx(0, abs=1e-5)
-    assert fitted(list(timed(ONE, SIZES[:3]))) is None
+    fit = fitted(timed((0.0, 0.0, 1e-10), noise=0.05))
+    assert min(cost.low for cost in fit.each) >= 0
+    assert fit.each[0].low == pytest.approx(0, abs=1e-5)
+    assert fitted(timed(ONE, SIZES[:3])) is None
     known = list(timed(ONE))
     work, step = known[-2]
     around = [part * step.value for part in (2, 1.9, 2.1)]
     odd = work, Estimate(**dict(zip(("value", "low", "high"), around, strict=True)))
-    assert fitted([*known[:3], odd, known[-1]]).misses > 0.1
-    assert fitted(known).misses < 0.001
+    assert fitted([*known[:3], odd, known[-1]]).worst > 0.1
+    assert fitted(known).worst < 0.001
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert numbers.crossing(result(known).curve).kind == "mixed"
+    assert result(known).crossing.kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured_with_or_without_a_fit():

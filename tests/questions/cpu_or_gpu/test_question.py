@@ -7,7 +7,7 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.questions import cpu_or_gpu, experiment
 from perfkit.questions.cpu_or_gpu import CpuOrGpu, numbers
-from perfkit.questions.cpu_or_gpu.numbers import Crossing
+from perfkit.questions.cpu_or_gpu.numbers import Crossing, Result
 from perfkit.questions.cpu_or_gpu.verdict import _headline
 from perfkit.questions.cpu_or_gpu.work import Size
 from perfkit.questions.runs import run
@@ -17,7 +17,12 @@ from tests.questions.races import sayings
 GPU_PAIR = numbers.PAIRS[1]
 
 
-verdict, said = sayings("cpu-or-gpu")
+verdict, _ = sayings("cpu-or-gpu")
+
+
+def facts(run, **asked):
+    """The numbers that a verdict rests on, by their labels."""
+    return {fact.label: fact for fact in verdict(run, **asked).facts}
 
 
 FIRST = "one core, width 32, batch 64"
@@ -92,16 +97,18 @@ def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
     much = r"At width 2,048 training runs (1\.9|2\.0) times as fast"
     assert re.search(much, found.much)
     assert (found.sure, found.winner) == ("sure", "")
-    assert re.search(r"from width \d+ to 1\d0 on \(95 %", found.because[0])
     # The larger batch was seen to pay.
     assert "`batch_size=512`" in found.next
-    facts = " ".join(found.because)
-    assert 'As fitted, a step on "one core" costs ' in facts
-    assert 'As fitted, a step on "all cores" costs ' in facts
-    assert "before any work, then" in facts
-    assert "GFLOP/s" in facts
-    assert "There the part before any work is 9" in facts
-    assert "With 512 instead of 64 examples a batch, width 512 gains" in facts
+    rows = {fact.label: fact for fact in found.facts}
+    where = rows["Width from which it is 10 % faster, batch 64"]
+    assert re.fullmatch(r"1\d0", where.value)
+    assert re.fullmatch(r"\d+ to 1\d0", where.interval)
+    for device, flops in (("one core", 50), ("all cores", 100)):
+        assert rows[f"A step before any work, {device}"].value.endswith(" µs")
+        speed, unit = rows[f"Arithmetic, {device}"].value.split()
+        assert (float(speed), unit) == (pytest.approx(flops, rel=0.1), "GFLOP/s")
+    assert rows["Share before any work at width 32, all cores"].value.startswith("9")
+    assert rows["Gain at width 512, batch 512"].value == "2.0×, faster"
 
 
 @pytest.mark.parametrize(
@@ -146,8 +153,8 @@ def altered(name, times):
 
 
 def test_a_fit_that_misses_and_a_gain_that_is_lost_again_are_told():
-    facts = said(altered("all cores, width 128, batch 64", 2.5))
-    assert "the part before any work is" not in facts
+    rows = facts(altered("all cores, width 128, batch 64", 2.5))
+    assert not any(label.startswith("Share before any work") for label in rows)
     found = verdict(altered("all cores, width 2,048, batch 64", 2))
     where = "at width 128, width 512; not elsewhere."
     assert found.headline == f"Train on both cores {where}"
@@ -155,9 +162,10 @@ def test_a_fit_that_misses_and_a_gain_that_is_lost_again_are_told():
 
 
 def test_below_a_crossing_that_is_hardly_known_nothing_is_advised():
-    curve = Crossing(kind="from", width=400.0, low=0.0, high=1200.0)
-    said = _headline([], curve, "one core", "both cores")
-    assert said == (
+    crossing = Crossing(kind="from", width=400.0, low=0.0, high=1200.0)
+    shown = {"devices": numbers.PAIRS[0], "points": (), "fits": {}, "dots": ()}
+    result = Result(curve=None, crossing=crossing, **shown)
+    assert _headline(result, "one core", "both cores") == (
         "Train on both cores from width 1,200 on at the latest; below that is not "
         "known yet."
     )
@@ -171,16 +179,18 @@ def test_noise_and_too_few_widths_leave_it_open():
     assert found.sure == few.sure == "not known yet"
 
 
-def test_the_wire_is_told_as_a_share_of_the_step():
+def test_the_ways_of_bringing_a_batch_are_compared():
     known = steps(CPU, GPU, pair=GPU_PAIR)
     _, stays = known["GPU, width 2,048, batch 64"]
-    feeds = {"floats": 1.25, "bytes": 1.1, "ahead": 1.0}
+    feeds = {"floats": 1.3, "bytes": 1.1, "ahead": 1.0}
     known |= {f"GPU fed {how}": (64, stays * part) for how, part in feeds.items()}
-    against = {"GPU fed floats": "GPU, width 2,048, batch 64"}
-    facts = said(measured(known, **against))
-    assert "Of a step, bringing each batch to the GPU as floats takes 20 % (" in facts
-    assert "As bytes instead, the training runs at 1.1" in facts
-    assert "Ahead of the step instead, the training runs at 1.2" in facts
+    against = dict.fromkeys(("GPU fed bytes", "GPU fed ahead"), "GPU fed floats")
+    against["GPU fed floats"] = "GPU, width 2,048, batch 64"
+    rows = facts(measured(known, **against))
+    told = [
+        rows[f'"{name}" against "{other}"'].value for name, other in against.items()
+    ]
+    assert told == ["1.2×, faster", "1.3×, faster", "0.77×, slower"]
 
 
 PLACED = steps(ONE, TWO) | {
@@ -191,16 +201,16 @@ PLACED = steps(ONE, TWO) | {
 
 def test_a_readers_model_stands_on_the_curve_by_its_arithmetic_or_its_weights():
     notes = {"yours": {"flops": SIZES[1].cost.flops}}
-    facts = said(measured(PLACED, notes=notes), yours="dense")
-    assert 'A step of "dense" has as much arithmetic as width 128; it gains' in facts
-    assert "it gains 1.26× (1.24 to 1.28), where the curve has 1.1" in facts
+    like = 'Gain of "{}", like width 128, {}'.format
+    dot = facts(measured(PLACED, notes=notes), yours="dense")[like("dense", "measured")]
+    assert (dot.value, dot.interval) == ("1.26×", "1.24× to 1.28×")
     beyond = {"yours": {"flops": 1.0}}
-    assert '"dense" has' not in said(measured(PLACED, notes=beyond), yours="dense")
+    labels = " ".join(facts(measured(PLACED, notes=beyond), yours="dense"))
+    assert "like width" not in labels
     # Width 128 has three layers of 128 by 128 and one of 128 by 10.
-    facts = said(measured(steps(ONE, TWO)), weights=3 * 128**2 + 1280)
-    assert "A dense network with 50,432 weights is like width 128" in facts
-    assert "It was not measured itself." in facts
-    assert "like width" not in said(measured(steps(ONE, TWO)), weights=10)
+    rows = facts(measured(steps(ONE, TWO)), weights=3 * 128**2 + 1280)
+    assert like("50,432 weights", "read off the curve, not measured") in rows
+    assert "like width" not in " ".join(facts(measured(steps(ONE, TWO)), weights=10))
 
 
 @pytest.mark.measures
