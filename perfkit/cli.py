@@ -400,6 +400,11 @@ def _lab(args: Namespace) -> int:
     open_lab(Path(args.folder), browser=not args.no_browser, port=args.port, **first)
 
 
+def _skill(_: Namespace) -> int:
+    print(Path(__file__).with_name("skill.md").read_text(encoding="utf-8"), end="")
+    return DONE
+
+
 _COMMANDS = {
     "doctor": _doctor,
     "list": _list,
@@ -415,6 +420,7 @@ _COMMANDS = {
     "fleet": _fleet,
     "export": _export,
     "lab": _lab,
+    "skill": _skill,
 }
 
 

@@ -39,6 +39,7 @@ _COMMANDS = {
     "fleet": "measure on each host of a Dask cluster, and bring the files home",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
+    "skill": "print how a coding agent uses perfkit, as Markdown",
 }
 _EXIT_CODES = (
     "exit code: 0 done; 1 nothing could be found; 2 bad usage; 130 stopped by Ctrl-C "
