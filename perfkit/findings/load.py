@@ -41,13 +41,13 @@ def in_words(finding: Finding) -> Iterator[str]:
     speeds = [value for _, value in readings_of(finding, "core_speed")]
     if speeds:
         mostly, slowest = units.percent(statistics.median(speeds)), min(speeds)
-        slows = (
+        slowed = (
             ": two busy cores that share a unit, heat, a battery, or other machines on "
             "the same processor slow it, and it is slow when it has just woken"
         )
         yield (
-            f"A core ran at {mostly} of its best speed mostly, and at "
-            f"{units.percent(slowest)} at the least{slows * (slowest < _STEADY)}"
+            f"A core mostly ran at {mostly} of its best speed, and never below "
+            f"{units.percent(slowest)}{slowed if slowest < _STEADY else ''}"
         )
     yield from _gpus(finding)
     for number, causes in throttled(finding).items():

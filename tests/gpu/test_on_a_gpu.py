@@ -99,7 +99,7 @@ def test_a_processor_against_the_card():
 
 
 def test_the_precisions():
-    """float16 is scaled and trains; what the hardware promises is held against it."""
+    """float16 is scaled and trains; it is compared with what the hardware promises."""
     finding = asked("mixed-precision")
     assert "mixed_float16" in timed(finding)
     assert perfkit.chart(finding, "loss scale")

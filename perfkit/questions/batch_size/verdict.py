@@ -91,7 +91,7 @@ def _open(knee: Knee) -> Verdict:
     compared = ties.get(size)
     limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
-        headline="From which batch size on training is no faster is not known yet.",
+        headline="The batch size that is large enough is not known yet.",
         much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
         sure="not known yet",
     )

@@ -22,7 +22,7 @@ _OUTCOMES = {
     "always": "It pays at every width",
     "never": "It never pays within what was tried",
     "mixed": "It pays at some widths and not at larger ones",
-    "open": "Noise hides from where on it pays",
+    "open": "Noise hides where it begins to pay",
 }
 
 

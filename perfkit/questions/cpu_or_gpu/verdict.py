@@ -42,7 +42,7 @@ def judge(measured: Measurement, result: Result) -> Verdict:
         second = "both cores"
     if result.curve is None:
         return Verdict(
-            headline=f"From which width on to train on {second} is not known yet.",
+            headline=f"The width above which {second} pays is not known yet.",
             much="Fewer than three widths were timed on both devices.",
             sure="not known yet",
             facts=facts,

@@ -76,7 +76,7 @@ def paying(paid: PayBack, batch: float) -> str:
     if paid.paying == "not shown" and paid.high is not None:
         return f"is ahead after {units.significant(paid.high / batch, 2)} steps at most"
     return {
-        "at once": "is ahead from its first call on",
+        "at once": "is ahead from its first call",
         "never": "never pays back, because its steps are slower",
         "not shown": "is not shown to pay back",
         "one round": "needs a second round to show when it is ahead",

@@ -194,7 +194,7 @@ def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
         _, number, _ = entry.split()
         if _git(source, "rev-parse", "HEAD") != number or _git(source, *status):
             raise BadParameterError(
-                f"The submodule {name} is not as that commit has it, and both sides "
+                f"The submodule {name} differs from that commit, and both sides "
                 "would share it: race the scripts of two clones."
             )
         if target.is_dir():
