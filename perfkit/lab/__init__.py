@@ -211,8 +211,10 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     before = _read_versions(copies)
     made_from = dict(before)
     replaced = []
-    # The map and the glossary come along: notebooks link to them.
-    for path in sorted((*shipped.rglob("*.ipynb"), *shipped.glob("*.md"))):
+    # Map, glossary and pictures come along: notebooks link to them.
+    for path in sorted(
+        (*shipped.rglob("*.ipynb"), *shipped.glob("*.md"), *shipped.glob("*.svg"))
+    ):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.
         if any(part.startswith(".") for part in name.parts):
