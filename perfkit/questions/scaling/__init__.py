@@ -408,6 +408,14 @@ class Scaling(Experiment):
         verdict = race.Race(measured, choices, "examples", against=single).verdict(
             warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
         )
+        if result.gains and best.verdict == "slower":
+            where = "on one GPU"
+            if kind != GPU:
+                where = "without a strategy on this processor"
+                "on one GPU" if kind == GPU else "without a strategy on this processor"
+            )
+            headline = f"Train {where}: {best.variant} are slower."
+            verdict = replace(verdict, headline=headline, interval=best.ends)
         if kind == GPU:
             return verdict
         return replace(verdict, warnings=(SHARED,), edits=(), winner="")
