@@ -409,12 +409,10 @@ class Scaling(Experiment):
             warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
         )
         if result.gains and best.verdict == "slower":
-            where = "on one GPU"
+            alone = "on one GPU"
             if kind != GPU:
-                where = "without a strategy on this processor"
-                "on one GPU" if kind == GPU else "without a strategy on this processor"
-            )
-            headline = f"Train {where}: {best.variant} are slower."
+                alone = "without a strategy on this processor"
+            headline = f"Train {alone}: {best.variant} are slower."
             verdict = replace(verdict, headline=headline, interval=best.ends)
         if kind == GPU:
             return verdict
