@@ -167,7 +167,8 @@ class Facts:
             ``tf.function``, by name, "" for those of Keras; {} where nothing runs as a
             graph or a GPU works on after such a call.
         late: Variables of the environment that it set after TensorFlow had been loaded.
-        uncontained: Why it is not kept from the user's files; "" where it is.
+        uncontained: Who refuses what of a training that is not sealed, in sentences;
+            "" of one that is.
         padded: What is known of texts that were padded beforehand; see ``padded``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute

@@ -71,6 +71,30 @@ def contain(
     os.chdir(where)
 
 
+def refusal(
+    folders: Iterable[Path], keep: Iterable[str] = (), *, online: bool = False
+) -> str:
+    """Why this system does not allow what ``contain`` does; "" where it does.
+
+    A child tries it: a process of which the half is done cannot go back.
+    """
+    if sys.platform != "linux":
+        return f"{sys.platform} has no layers"
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            contain(folders, keep, online=online)
+        except OSError as error:
+            os.write(writer, (error.strerror or str(error)).encode())
+        finally:
+            # Nothing of the process that it is a copy of may be ended here.
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with open(reader, encoding="utf-8") as file:
+        return file.read()
+
+
 def covered(folders: Iterable[Path]) -> list[Path]:
     """The outermost of these folders, links followed, and other disks among them."""
     real = sorted({Path(os.path.realpath(folder)) for folder in folders})

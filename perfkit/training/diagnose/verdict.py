@@ -26,7 +26,6 @@ from perfkit.training.diagnose.changes import resident
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.gains import gain
-from perfkit.training.diagnose.maker import uncontained_in_words
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
 # What each cause means, after "this training ...:".
@@ -559,8 +558,8 @@ def _aside(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
-    if reason := diagnosis.facts.get("uncontained"):
-        yield uncontained_in_words(str(reason))
+    if uncontained := diagnosis.facts.get("uncontained"):
+        yield str(uncontained)
     names = [str(name) for name in diagnosis.facts.get("late") or ()]
     if names:
         yield settings.late_in_words(names)

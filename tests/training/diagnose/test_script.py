@@ -15,7 +15,7 @@ import pytest
 from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import in_process
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose import layers, look
+from perfkit.training.diagnose import guard, layers, look
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
@@ -475,21 +475,26 @@ def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(
     assert maker(path, ["fit"])()[2]["epochs"] == 3
 
 
-def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
-    def refused(*folders, online):
-        raise OSError(1, "Operation not permitted")
+def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_before(
+    monkeypatch,
+):
+    guarded = []
 
-    monkeypatch.setattr(layers, "contain", refused)
+    def guarding(folders, keep, *, reason, lent):
+        guarded.append(folders)
+        return f"Guarded, not sealed ({reason})."
+
+    monkeypatch.setattr(layers, "refusal", lambda *_, **__: "Operation not permitted")
+    monkeypatch.setattr(guard, "guard", guarding)
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
-    with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
-        contain(Script("train.py"))
-    # A function was written to be diagnosed, and what it does is said before.
+    script = Script(str(Path("elsewhere/train.py").absolute()))
+    assert contain(script) == "Guarded, not sealed (Operation not permitted)."
+    assert guarded == [[Path.cwd(), Path.cwd() / "elsewhere"]]
     made = []
     told = look.look(lambda: made.append(1))
     said = next(told)
     doing = look.doing({said.name: said.value}, "")
-    assert "not kept apart from your files" in doing
-    assert "Operation not permitted" in doing
+    assert doing == "Guarded, not sealed (Operation not permitted)."
     assert made == []
     monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
     assert contain(Script("train.py")) == contain(lambda: None) == ""
