@@ -83,7 +83,7 @@ def guard(
     by_seccomp = not online and _hold_sockets()
     _hold_python(writable, files=not by_landlock, network=not online)
     _level.guarded, _level.offline = True, not online
-    sentences = [f"Guarded, not sealed ({reason}): it runs in a copy of its folder."]
+    sentences = [f"Guarded ({reason}): it runs in a copy of its folder."]
     if by_landlock:
         sentences.append("The kernel (Landlock) refuses writes elsewhere.")
     else:

@@ -9,6 +9,7 @@ which it reaches itself and what it starts.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import re
@@ -142,7 +143,13 @@ def is_offline() -> bool:
 
 def _own_view(flags: int = 0) -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _NEW_USERS | _NEW_MOUNTS | flags)
+    try:
+        _call("unshare", _NEW_USERS | _NEW_MOUNTS | flags)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            # The kernel says that a device has no space left.
+            raise OSError(error.errno, "no user namespace is left") from None
+        raise
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")

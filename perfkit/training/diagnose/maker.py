@@ -114,10 +114,11 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
         folders, lent = [*folders, Path(maker.path).parent], maker.lent
     covered = [*folders, Path(lent)] if lent else folders
     online = bool(os.environ.get(layers.ONLINE))
-    reason = f"{guard.FORCED} is set"
-    if not os.environ.get(guard.FORCED):
-        reason = layers.refusal(covered, keep, online=online)
-    if reason:
+    if os.environ.get(guard.FORCED):
+        reason = f"{guard.FORCED} is set"
+        return guard.guard(folders, keep, reason=reason, lent=lent)
+    if refusal := layers.refusal(covered, keep, online=online):
+        reason = f"this system gives a process no layers: {refusal}"
         return guard.guard(folders, keep, reason=reason, lent=lent)
     layers.contain(covered, keep, online=online)
     return ""

@@ -482,19 +482,20 @@ def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_befo
 
     def guarding(folders, keep, *, reason, lent):
         guarded.append(folders)
-        return f"Guarded, not sealed ({reason})."
+        return f"Guarded ({reason})."
 
     monkeypatch.setattr(layers, "refusal", lambda *_, **__: "Operation not permitted")
     monkeypatch.setattr(guard, "guard", guarding)
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
     script = Script(str(Path("elsewhere/train.py").absolute()))
-    assert contain(script) == "Guarded, not sealed (Operation not permitted)."
+    words = "Guarded (this system gives a process no layers: Operation not permitted)."
+    assert contain(script) == words
     assert guarded == [[Path.cwd(), Path.cwd() / "elsewhere"]]
     made = []
     told = look.look(lambda: made.append(1))
     said = next(told)
     doing = look.doing({said.name: said.value}, "")
-    assert doing == "Guarded, not sealed (Operation not permitted)."
+    assert doing == words
     assert made == []
     monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
     assert contain(Script("train.py")) == contain(lambda: None) == ""
