@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+# Where Ubuntu says whether it holds namespaces back.
+_RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 # Set by whoever lets a script reach the network.
 ONLINE = "PERFKIT_ONLINE"
 # From <linux/sched.h> and <sys/mount.h>.
@@ -75,12 +77,17 @@ def contain(
 def refusal(
     folders: Iterable[Path], keep: Iterable[str] = (), *, online: bool = False
 ) -> str:
-    """Why this system does not allow what ``contain`` does; "" where it does.
+    """Why ``contain`` would fail when half of it is done; "" where it would not.
 
-    A child tries it: a process of which the half is done cannot go back.
+    Ubuntu lets a process have namespaces and forbids what is done in them. From there
+    no process comes back, so a child tries it.
     """
-    if sys.platform != "linux":
-        return f"{sys.platform} has no layers"
+    try:
+        is_restricted = _RESTRICTED.read_text().strip() != "0"
+    except OSError:
+        is_restricted = False
+    if not is_restricted:
+        return ""
     reader, writer = os.pipe()
     if not (child := os.fork()):
         try:

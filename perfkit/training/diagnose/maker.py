@@ -117,11 +117,15 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
     if os.environ.get(guard.FORCED):
         reason = f"{guard.FORCED} is set"
         return guard.guard(folders, keep, reason=reason, lent=lent)
-    if refusal := layers.refusal(covered, keep, online=online):
-        reason = f"this system gives a process no layers: {refusal}"
-        return guard.guard(folders, keep, reason=reason, lent=lent)
-    layers.contain(covered, keep, online=online)
-    return ""
+    refusal = layers.refusal(covered, keep, online=online)
+    if not refusal:
+        try:
+            layers.contain(covered, keep, online=online)
+            return ""
+        except OSError as error:
+            refusal = error.strerror or str(error)
+    reason = f"this system gives a process no layers: {refusal}"
+    return guard.guard(folders, keep, reason=reason, lent=lent)
 
 
 def name_of(maker: Callable[[], Any]) -> str:

@@ -475,22 +475,34 @@ def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(
     assert maker(path, ["fit"])()[2]["epochs"] == 3
 
 
+@pytest.mark.parametrize("restricted", ["", "1", "0"])
 def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_before(
-    monkeypatch,
+    monkeypatch, tmp_path, restricted
 ):
-    guarded = []
+    guarded, tries = [], []
 
     def guarding(folders, keep, *, reason, lent):
         guarded.append(folders)
         return f"Guarded ({reason})."
 
-    monkeypatch.setattr(layers, "refusal", lambda *_, **__: "Operation not permitted")
+    def refused(*folders, online):
+        tries.append(folders)
+        raise OSError(1, "Operation not permitted")
+
+    # As Ubuntu says it, and as other systems do, which have no such file.
+    monkeypatch.setattr(layers, "_RESTRICTED", tmp_path / "restricted")
+    if restricted:
+        (tmp_path / "restricted").write_text(f"{restricted}\n")
+    monkeypatch.setattr(layers, "contain", refused)
     monkeypatch.setattr(guard, "guard", guarding)
+    monkeypatch.delenv(guard.FORCED, raising=False)
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
     script = Script(str(Path("elsewhere/train.py").absolute()))
     words = "Guarded (this system gives a process no layers: Operation not permitted)."
     assert contain(script) == words
     assert guarded == [[Path.cwd(), Path.cwd() / "elsewhere"]]
+    # Where half of it may be done, a child has tried.
+    assert len(tries) == (restricted != "1")
     made = []
     told = look.look(lambda: made.append(1))
     said = next(told)
