@@ -56,7 +56,7 @@ _OUT_OF_MEMORY = (
 # those by which trials know what they may do.
 _READ_EARLY = (
     *("TF_", "XLA_", "KERAS_", "CUDA_", "OMP_", "KMP_", "MKL_", "OPENBLAS_"),
-    *("LD_LIBRARY_PATH", "PERFKIT_ONLINE", "PERFKIT_UNCONTAINED"),
+    *("LD_LIBRARY_PATH", "PERFKIT_GUARD", "PERFKIT_ONLINE", "PERFKIT_UNCONTAINED"),
 )
 # The exit code that Python gives a process whose end nobody told.
 _UNKNOWN = 255

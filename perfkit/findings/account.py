@@ -192,7 +192,7 @@ class Account(Replayable):
         ended: Whether the script came to its end.
         error: What it raised, in a line; "" for nothing.
         untraced: Why operations are on no lines; "" where they are.
-        uncontained: That it was not kept apart from files, in a sentence; "" if it was.
+        uncontained: Who refused what, in sentences; "" where it was sealed.
         lines: The most expensive first.
         stages: Of the input.
         epochs_s: Seconds of each epoch that ended.

@@ -23,7 +23,7 @@ from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampl
 from perfkit.training.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.epochs import stand_in
-from perfkit.training.diagnose.maker import InFile, contain, uncontained_in_words
+from perfkit.training.diagnose.maker import InFile, contain
 from perfkit.training.diagnose.source import of_kind, parse
 from perfkit.training.diagnose.training import handed_over
 from perfkit.training.profile.course import Marks
@@ -71,8 +71,8 @@ def collect(
 def _collect(
     maker: Callable[[], Any], seconds: float, folder: str, longest: float
 ) -> Iterator[Note]:
-    if reason := contain(maker, folder):
-        yield Note(UNCONTAINED, uncontained_in_words(reason))
+    if uncontained := contain(maker, folder):
+        yield Note(UNCONTAINED, uncontained)
     watch = Watch(Places())
     watch.begin()
     errors: list[BaseException] = []
@@ -104,7 +104,7 @@ def _collect(
         # None of the user's own code was seen at work.
         raise errors[0]
     raw = _raw(sampler, windows, time.perf_counter() - began)
-    raw |= {"ended": ended, "error": failure.in_short(errors[0]) if errors else ""}
+    raw |= {"ended": ended, "error": failure.with_remedy(errors[0]) if errors else ""}
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
 

@@ -143,7 +143,8 @@ class AccountSession:
                     stop.touch()
                 progress = notes.get(collect.PROGRESS, {})
                 yield Progress(float(progress.get("spent_s", 0.0)), self.budget)
-                yield Preparing(_doing(progress))
+                guarded = notes.get(collect.UNCONTAINED) if not progress else None
+                yield Preparing(guarded or _doing(progress))
         finally:
             running.kill("stopped", "was stopped")
         if collect.SEEN not in notes:

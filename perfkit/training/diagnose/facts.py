@@ -69,7 +69,8 @@ class Facts:
         epochs: Of such a loop: how many of its epochs a trial may begin.
         between_s: Of such a loop: seconds of its own code between two epochs.
         late: Variables of the environment that it set after TensorFlow had been loaded.
-        uncontained: Why it is not kept from the user's files; "" where it is.
+        uncontained: Who refuses what of a training that is not sealed, in sentences;
+            "" of one that is.
         padded: What is known of texts that were padded beforehand; see ``padded``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from perfkit.engine.tick import Note
 from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
 from perfkit.errors import BadParameterError, RunError
-from perfkit.training.diagnose import layers, source
+from perfkit.training.diagnose import guard, layers, source
+from perfkit.training.diagnose.replica import original
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -21,7 +22,9 @@ _RUNNERS = (
     str(Path(concurrent.futures.__file__).parent),
 )
 # How libraries say that nobody answers.
-_REACHED_NOBODY = re.compile(r"resol|unreachable|connect|URL", re.IGNORECASE)
+_REACHED_NOBODY = re.compile(r"resol|unreachable|connect|URL|NCCL", re.IGNORECASE)
+# And how that a file may not be written.
+_REFUSED = re.compile(r"permission denied|cross-device", re.IGNORECASE)
 # What Keras writes around words that are to be bold in a terminal.
 _BOLD = re.compile(r"\x1b\[\d*m")
 _MOST_FRAMES = 30
@@ -42,15 +45,8 @@ def as_notes(work: Iterable[Item]) -> Iterator[Item | Note]:
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))
     except Exception as error:
-        remedy = ""
-        if layers.is_offline() and _REACHED_NOBODY.search(str(error)):
-            remedy = (
-                " (no network is reached from here: run it once by itself, so that it "
-                f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and "
-                "send)"
-            )
         yield Note(TRACEBACK, note_of(error))
-        yield Note(PROBLEM, f"The training raised {in_short(error)}{remedy}")
+        yield Note(PROBLEM, f"The training raised {with_remedy(error)}")
 
 
 def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> Value:
@@ -97,6 +93,7 @@ def note_of(error: BaseException) -> dict[str, Any]:
         if not frame.filename.startswith(_RUNNERS)
     ]
     words = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
+    words = original(words)
     if len(words) > _LONGEST:
         # What is wrong stands first or last, never in the middle.
         half = _LONGEST // 2 - 1
@@ -104,10 +101,29 @@ def note_of(error: BaseException) -> dict[str, Any]:
     return {"frames": frames[-_MOST_FRAMES:], "said": words}
 
 
+def with_remedy(error: BaseException) -> str:
+    """The error in short, and what to do if the way in which it runs has led to it."""
+    remedy, words = "", str(error)
+    offline = layers.is_offline() or guard.is_offline()
+    if offline and _REACHED_NOBODY.search(words):
+        remedy = (
+            " (no network is reached from here: run it once by itself, so that it has "
+            f"what it fetches, or set {layers.ONLINE}=1 to let it fetch and send)"
+        )
+    elif guard.is_guarded() and _REFUSED.search(words):
+        remedy = (
+            " (it runs in a copy of its folder, may write only there and opens no "
+            "connection: start it in the folder that it writes to and let it write to "
+            f"relative paths, or set {layers.ONLINE}=1 for connections, or "
+            "PERFKIT_UNCONTAINED=1 to let it write and send as it likes)"
+        )
+    return f"{in_short(error)}{remedy}"
+
+
 def in_short(error: BaseException) -> str:
     """The error's name and the first thing that it says, in a line."""
     # Keras says first in which call, then in bold what is wrong there.
-    words = _BOLD.sub("", str(error)).splitlines()
+    words = original(_BOLD.sub("", str(error))).splitlines()
     lines = [line.strip() for line in words if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
         lines.pop(0)

@@ -9,6 +9,7 @@ which it reaches itself and what it starts.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import re
@@ -19,6 +20,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+# Where Ubuntu says whether it holds namespaces back.
+_RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 # Set by whoever lets a script reach the network.
 ONLINE = "PERFKIT_ONLINE"
 # From <linux/sched.h> and <sys/mount.h>.
@@ -71,6 +74,35 @@ def contain(
     os.chdir(where)
 
 
+def refusal(
+    folders: Iterable[Path], keep: Iterable[str] = (), *, online: bool = False
+) -> str:
+    """Why ``contain`` would fail when half of it is done; "" where it would not.
+
+    Ubuntu lets a process have namespaces and forbids what is done in them. From there
+    no process comes back, so a child tries it.
+    """
+    try:
+        is_restricted = _RESTRICTED.read_text().strip() != "0"
+    except OSError:
+        is_restricted = False
+    if not is_restricted:
+        return ""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            contain(folders, keep, online=online)
+        except OSError as error:
+            os.write(writer, (error.strerror or str(error)).encode())
+        finally:
+            # Nothing of the process that it is a copy of may be ended here.
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with open(reader, encoding="utf-8") as file:
+        return file.read()
+
+
 def covered(folders: Iterable[Path]) -> list[Path]:
     """The outermost of these folders, links followed, and other disks among them."""
     real = sorted({Path(os.path.realpath(folder)) for folder in folders})
@@ -118,7 +150,13 @@ def is_offline() -> bool:
 
 def _own_view(flags: int = 0) -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _NEW_USERS | _NEW_MOUNTS | flags)
+    try:
+        _call("unshare", _NEW_USERS | _NEW_MOUNTS | flags)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            # The kernel says that a device has no space left.
+            raise OSError(error.errno, "no user namespace is left") from None
+        raise
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")

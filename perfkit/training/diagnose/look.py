@@ -40,7 +40,7 @@ from perfkit.training.diagnose.facts import (
 )
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import LoopCalls, Looping, fitted
-from perfkit.training.diagnose.maker import contain, uncontained_in_words
+from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline import remember_lines
 from perfkit.training.diagnose.pipeline.facts import (
     driven_plan,
@@ -73,7 +73,7 @@ FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
 SPENT = "spent"
 ANATOMY = "anatomy"
-# Why what it writes reaches the user's files; told before it runs.
+# Who refuses what of a training that is guarded, in sentences; told before it runs.
 UNCONTAINED = "uncontained"
 # The longer one waits for another trace of what was traced anew.
 _LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
@@ -110,8 +110,7 @@ def look(
 
 def doing(notes: Mapping[str, Any], otherwise: str) -> str:
     """What to say while it looks, by what it has noted so far."""
-    reason = notes.get(UNCONTAINED)
-    return uncontained_in_words(reason) if reason else otherwise
+    return str(notes.get(UNCONTAINED) or otherwise)
 
 
 def facts_in(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose import layers, source
+from perfkit.training.diagnose import guard, layers, source
+from perfkit.training.diagnose.replica import copied, original
 from perfkit.training.diagnose.script import Script, script
 from perfkit.training.diagnose.source import UNREADABLE
 
@@ -43,10 +44,11 @@ class InFile:
 
     def __call__(self) -> Any:
         """Run the file, as ``import`` would, and call its function."""
-        folder = str(Path(self.path).parent)
+        path = copied(self.path)
+        folder = str(Path(path).parent)
         if folder not in sys.path:
             sys.path.insert(0, folder)
-        spec = importlib.util.spec_from_file_location(_MODULE, self.path)
+        spec = importlib.util.spec_from_file_location(_MODULE, path)
         if spec is None or spec.loader is None:
             raise BadParameterError(f"{Path(self.path).name} is no file of Python.")
         module = importlib.util.module_from_spec(spec)
@@ -96,43 +98,34 @@ def maker(
 def contain(maker: Callable[[], Any], *keep: str) -> str:
     """Keep this process from the user's files, but for these folders, and the network.
 
-    It goes to the folder of a script, and has no other thread yet. Where the system
-    does not allow it a script is refused; a function was written to be diagnosed, and
-    runs all the same.
+    It goes to the folder of a script, and has no other thread yet. The process is
+    sealed, its writes lie in layers over the user's folders; where the system does not
+    allow that it is guarded, and works on a copy of its folder.
 
     Returns:
-        Why the system does not allow it for a function; "" where it does.
-
-    Raises:
-        BadParameterError: It is a script, and this system does not allow it.
+        Who refuses what of a process that is guarded, in sentences; "" of a sealed one.
     """
     if isinstance(maker, Script):
         os.chdir(maker.folder)
-    folders = [Path.cwd()]
-    if isinstance(maker, Script | InFile):
-        folders += [Path(maker.path).parent, *map(Path, filter(None, [maker.lent]))]
     if os.environ.get(UNCONTAINED):
         return ""
-    try:
-        layers.contain(folders, keep, online=bool(os.environ.get(layers.ONLINE)))
-    except OSError as error:
-        if isinstance(maker, Script):
-            raise BadParameterError(
-                f"What {Path(maker.path).name} writes and sends cannot be kept apart "
-                f"from your files and the network here ({error.strerror or error}). "
-                f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
-                "write there, and send."
-            ) from None
-        return error.strerror or str(error)
-    return ""
-
-
-def uncontained_in_words(reason: str) -> str:
-    """Say that a function's training runs without being kept from files."""
-    return (
-        "What this training writes and sends is not kept apart from your files and the "
-        f"network here ({reason})."
-    )
+    folders, lent = [Path.cwd()], ""
+    if isinstance(maker, Script | InFile):
+        folders, lent = [*folders, Path(maker.path).parent], maker.lent
+    covered = [*folders, Path(lent)] if lent else folders
+    online = bool(os.environ.get(layers.ONLINE))
+    if os.environ.get(guard.FORCED):
+        reason = f"{guard.FORCED} is set"
+        return guard.guard(folders, keep, reason=reason, lent=lent)
+    refusal = layers.refusal(covered, keep, online=online)
+    if not refusal:
+        try:
+            layers.contain(covered, keep, online=online)
+            return ""
+        except OSError as error:
+            refusal = error.strerror or str(error)
+    reason = f"this system gives a process no layers: {refusal}"
+    return guard.guard(folders, keep, reason=reason, lent=lent)
 
 
 def name_of(maker: Callable[[], Any]) -> str:
@@ -311,7 +304,7 @@ class LineNames:
         self._cells: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, list[str]] = {}
         path = getattr(maker, "path", "")
-        self._root = os.path.dirname(path) if path else os.getcwd()
+        self._root = os.path.dirname(path) if path else original(os.getcwd())
         self.of_cell = ""
         if not path:
             code = getattr(maker, "__code__", None)

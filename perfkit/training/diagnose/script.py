@@ -3,7 +3,7 @@
 The script runs as ``__main__``, with its own arguments. Its call of ``fit`` hands over
 the model and whatever it was given, and nothing behind it runs; a loop of its own has
 its steps found by reading the code, as if ``perfkit.steps`` stood there: ``MarkSteps``.
-What the script writes lands in a folder of the trial (``layers``).
+What the script writes lands in a folder of the trial (``layers``, ``replica``).
 """
 
 import ast
@@ -32,6 +32,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
+from perfkit.training.diagnose.replica import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
     KERAS_2,
@@ -366,10 +367,11 @@ class Script:
             main.__dict__.update({"display": _nothing, "get_ipython": _Shell})
         else:
             # Of a module with a file TensorFlow reads the file, whatever its code is.
-            main.__dict__["__file__"] = self.path
+            main.__dict__["__file__"] = copied(self.path)
         sys.modules["__main__"] = main
-        sys.argv = [self.path, *self.arguments]
-        sys.path.insert(0, str(Path(self.path).parent))
+        paths = (copied(a) if os.path.isabs(a) else a for a in self.arguments)
+        sys.argv = [copied(self.path), *paths]
+        sys.path.insert(0, str(Path(copied(self.path)).parent))
         # A window would wait for somebody to close it.
         os.environ["MPLBACKEND"] = "Agg"
         return main

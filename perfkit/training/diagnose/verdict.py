@@ -24,7 +24,6 @@ from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.gains import gain
-from perfkit.training.diagnose.maker import uncontained_in_words
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
 _MOST_NAMES = 4
@@ -422,8 +421,8 @@ def _ends(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
-    if reason := diagnosis.facts.get("uncontained"):
-        yield uncontained_in_words(str(reason))
+    if uncontained := diagnosis.facts.get("uncontained"):
+        yield str(uncontained)
     names = [str(name) for name in diagnosis.facts.get("late") or ()]
     if names:
         yield settings.late_in_words(names)

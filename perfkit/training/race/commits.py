@@ -20,6 +20,7 @@ from pathlib import Path
 
 from perfkit.engine.alone import remove_left
 from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.replica import original
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
@@ -55,8 +56,9 @@ class Moved:
 
     def find_leftovers(self, names: Iterable[str]) -> list[str]:
         """Return those of these modules that still came from the working tree."""
-        files = {name: getattr(sys.modules.get(name), "__file__", "") for name in names}
-        code = (name for name, file in files.items() if file and self._is_code(file))
+        modules = ((name, sys.modules.get(name)) for name in names)
+        files = {name: getattr(module, "__file__", None) for name, module in modules}
+        code = (n for n, f in files.items() if f and self._is_code(original(f)))
         return sorted({name.partition(".")[0] for name in code})
 
     def _is_code(self, place: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import in_process
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose import layers, look
+from perfkit.training.diagnose import guard, layers, look
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
@@ -475,21 +475,39 @@ def test_a_script_that_chooses_between_a_loop_and_fit_has_the_loop_found(
     assert maker(path, ["fit"])()[2]["epochs"] == 3
 
 
-def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
+@pytest.mark.parametrize("restricted", ["", "1", "0"])
+def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_before(
+    monkeypatch, tmp_path, restricted
+):
+    guarded, tries = [], []
+
+    def guarding(folders, keep, *, reason, lent):
+        guarded.append(folders)
+        return f"Guarded ({reason})."
+
     def refused(*folders, online):
+        tries.append(folders)
         raise OSError(1, "Operation not permitted")
 
+    # As Ubuntu says it, and as other systems do, which have no such file.
+    monkeypatch.setattr(layers, "_RESTRICTED", tmp_path / "restricted")
+    if restricted:
+        (tmp_path / "restricted").write_text(f"{restricted}\n")
     monkeypatch.setattr(layers, "contain", refused)
+    monkeypatch.setattr(guard, "guard", guarding)
+    monkeypatch.delenv(guard.FORCED, raising=False)
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
-    with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
-        contain(Script("train.py"))
-    # A function was written to be diagnosed, and what it does is said before.
+    script = Script(str(Path("elsewhere/train.py").absolute()))
+    words = "Guarded (this system gives a process no layers: Operation not permitted)."
+    assert contain(script) == words
+    assert guarded == [[Path.cwd(), Path.cwd() / "elsewhere"]]
+    # Where half of it may be done, a child has tried.
+    assert len(tries) == (restricted != "1")
     made = []
     told = look.look(lambda: made.append(1))
     said = next(told)
     doing = look.doing({said.name: said.value}, "")
-    assert "not kept apart from your files" in doing
-    assert "Operation not permitted" in doing
+    assert doing == words
     assert made == []
     monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
     assert contain(Script("train.py")) == contain(lambda: None) == ""
