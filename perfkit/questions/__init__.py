@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
-from perfkit.findings.standing import measurement
 from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
@@ -101,6 +100,9 @@ def result_of(finding: Finding) -> Any:
 
     It is worked out anew from what was measured: a file may hold anything else.
     """
+    # Whoever lists questions or refuses a script needs no NumPy.
+    from perfkit.findings.standing import measurement
+
     kind = experiments()[finding.experiment]
     try:
         question = kind(**finding.parameters)
