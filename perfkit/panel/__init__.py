@@ -1,1 +1,1 @@
-"""The panel of an experiment: controls, Run, Stop, a live chart, the verdict."""
+"""Widgets: the panel of an experiment with its live chart, and a simulated pipeline."""

@@ -217,7 +217,7 @@ _SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "plots.js", "live.js")
 _STYLES = ("vendor/uPlot.min.css", "live.css", "panel.css")
 
 
-def _joined(names: tuple[str, ...]) -> str:
+def joined(names: tuple[str, ...]) -> str:
     """Several files as the one module that a page is given: no bundler, no network."""
     return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
@@ -232,8 +232,8 @@ class LiveChart(anywidget.AnyWidget):
         clock: Gives seconds; it says when the next keyframe is due.
     """
 
-    _esm = _joined(_SCRIPTS)
-    _css = _joined(_STYLES)
+    _esm = joined(_SCRIPTS)
+    _css = joined(_STYLES)
 
     # What is drawn: names and units, set when a run begins.
     variants = traitlets.List(traitlets.Unicode()).tag(sync=True)
