@@ -13,7 +13,6 @@ from perfkit.engine import launcher as launchers
 from perfkit.engine.tick import Note
 from perfkit.findings import store
 from perfkit.findings.page.export import export
-from perfkit.machines import record as passports
 from perfkit.questions.shared import cache
 from perfkit.training.race import commits
 from tests.findings.made import finding
@@ -73,7 +72,7 @@ def start_the_lab(folder):
         # Nobody else writes to what may be shared.
         (lambda at: store.save(finding(), at / "perfkit-findings"), OTHERS_WRITE),
         (lambda at: export(finding(), at / "page.html"), OTHERS_WRITE),
-        (lambda at: passports.save(passport(), at / "lab-7.json"), OTHERS_WRITE),
+        (lambda at: store.save(passport(), path=at / "lab-7.json"), OTHERS_WRITE),
         # What is no document is closed to others.
         (hold_the_lock, OTHERS_AT_ALL),
         (lambda _: spread.remember([(1.0, 3)]), OTHERS_AT_ALL),

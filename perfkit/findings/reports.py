@@ -457,7 +457,7 @@ def _to_change(diagnosis: Diagnosis) -> Table:
             )
         )
     headings = ("change", "line", "as fast", "how sure")
-    return Table("What to change", headings, tuple(rows), 0)
+    return Table("Changes", headings, tuple(rows), 0)
 
 
 def _besides(diagnosis: Diagnosis) -> Iterator[str]:

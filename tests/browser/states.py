@@ -13,7 +13,6 @@ from perfkit.findings.record import Edit
 from perfkit.findings.standing import measurement
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
-from perfkit.machines import record as passports
 from perfkit.machines.compare import compare
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.diagnose import verdict
@@ -90,7 +89,7 @@ def reports(folder):
             pairs.MACHINE, cpu=cpu, cores=cores, cores_granted=float(cores)
         )
         one = passport(name, speed, machine=machine, checks=checks(machine))
-        passports.save(one, folder / f"{name}.json")
+        store.save(one, path=folder / f"{name}.json")
     yield perfkit.classroom(folder).export(folder / "class.html").read_text()
     ill = looked.examination(*checks(ILL), machine=ILL)
     yield laid_out([page_of(ill.report, ())])

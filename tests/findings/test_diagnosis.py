@@ -72,12 +72,12 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     writer = cause("callback", "without Writer", 1.2)
     found = diagnosis(causes=(never, seldom, LOGGER, writer))
     assert found.best == (never, LOGGER, writer)
-    told = rows(found, "What to change")
+    told = rows(found, "Changes")
     watched = [what for what in told if "alidat" in what]
     assert watched == ["Spend less time on validation"]
     # What all of it brings is told where that is more than the best alone.
     best = cause("serial-map", "parallel map", found.together.speedup.estimate)
-    less = rows(replace(found, causes=(best, LOGGER)), "What to change")
+    less = rows(replace(found, causes=(best, LOGGER)), "Changes")
     assert [what.startswith("Together") for what in (*told, *less)].count(True) == 1
 
 
@@ -86,9 +86,7 @@ def test_the_report_has_the_verdict_first_and_then_what_to_change():
     found = diagnosis(causes=(replace(SLOW_MAP, edits=edits), LOGGER))
     assert found.verdict.headline in repr(found).splitlines()[:2]
     assert "What slows train.py:make_training?" in repr(found)
-    told = {
-        what: " | ".join(row) for what, row in rows(found, "What to change").items()
-    }
+    told = {what: " | ".join(row) for what, row in rows(found, "Changes").items()}
     assert told == {
         "Let the maps work on several elements at a time": (
             "train.py, line 12 | 2.50× (2.38 to 2.62) | sure"

@@ -64,7 +64,7 @@ def test_every_reading_is_one_that_a_card_can_give(path):
     [
         ("execution-mode", "Compile the step with XLA.", "likely"),
         ("contention", "A pipeline that waits slows this training.", "likely"),
-        ("diagnosis-mlp", "Run 16 steps at a time.", "likely"),
+        ("diagnosis-mlp", "Run several steps at a time.", "likely"),
         (
             "diagnosis-serial-map",
             "Let the maps work on several elements at a time.",

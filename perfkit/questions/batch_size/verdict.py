@@ -9,7 +9,7 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.batch_size.numbers import Knee, Result, Search, name_of
 from perfkit.questions.shared.words import fact, failures, rates_behind, sure_of_all
 
-_LEARNS = "A larger batch learns otherwise: compare the validation loss."
+_LEARNS = "It learns otherwise: compare the validation loss."
 
 # The largest batch that can be asked for.
 LARGEST = 65_536

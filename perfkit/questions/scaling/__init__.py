@@ -32,7 +32,7 @@ from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.putting_together import smooth_jpeg
-from perfkit.questions.shared.words import fact, ratio_fact
+from perfkit.questions.shared.words import fact, rates_behind, ratio_fact
 
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
@@ -413,7 +413,11 @@ class Scaling(Experiment):
             if kind != GPU:
                 alone = "without a strategy on this processor"
             headline = f"Train {alone}: {best.variant} are slower."
-            verdict = replace(verdict, headline=headline, interval=best.ends)
+            much = f"They train {units.times(best.ratio)} times as fast as one"
+            rates = rates_behind(measured, best)
+            verdict = replace(
+                verdict, headline=headline, much=f"{much}{rates}.", interval=best.ends
+            )
         if kind == GPU:
             return verdict
         return replace(verdict, warnings=(SHARED,), edits=(), winner="")

@@ -126,7 +126,8 @@ def _kind(path: str) -> str:
 
 class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
-        self.raw = raw
+        # Recordings of GPUs are from before padding was heard.
+        self.raw = raw = {"padded": []} | raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
         self.once_s = self.elsewhere_s = 0.0
@@ -203,11 +204,13 @@ class _Charging:
             # No work: a graph was optimized, or one operation outlasts the window.
             return
         grid = Grid(edges, active)
-        whole = whole_steps(steps, edges[-1] - edges[0])
+        # A GPU's steps are short, and its kernels run behind the operations.
+        on_card = len(window.kernels.begin) > 0
+        whole = None if on_card else whole_steps(steps, edges[-1] - edges[0])
         inside = grid.within(*(whole or (edges[0], edges[-1])))
         # Before the first operation and behind the last one runs what was cut off.
         ends = steps.begin.min(initial=np.inf), steps.end.max(initial=-np.inf)
-        uncut = grid.within(*ends) | (not len(steps.begin))
+        uncut = grid.within(*ends) | (on_card or not len(steps.begin))
         for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
             for near in (False, True):
                 context = place, call, near

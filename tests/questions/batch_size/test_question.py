@@ -61,7 +61,7 @@ def test_the_search_begins_at_the_largest_size_and_ends_within_the_gpus_memory()
 
 
 def test_after_the_search_come_the_usual_loop_and_real_trainings():
-    asking = BatchSize(largest=1024).tries(measured(LEVEL))
+    asking = BatchSize(largest=1024, sizes=5).tries(measured(LEVEL))
     trials = batches.driven(asking, lambda wanted: tried(wanted.name, "out-of-memory"))
     rest = [t.variant for t in trials if not t.variant.startswith("fits")]
     learning = ["learning by 4", "learning by 64", "learning by 1,024"]

@@ -90,7 +90,7 @@ def test_a_submodule_is_there_unless_it_is_at_another_commit(
     for commits_it in (False, True):
         if commits_it:
             git(repository / "other", "commit", "-qam", "two")
-        with pytest.raises(BadParameterError, match="other is not as that commit has"):
+        with pytest.raises(BadParameterError, match="other differs from that commit"):
             take("v2", repository / "train.py")
     # A commit that knows of none has none.
     take("v1", repository / "train.py")

@@ -25,7 +25,7 @@ from perfkit.training.race.commits import changed
 from perfkit.training.race.race import NAME, open_proof, proof_of
 from tests.findings.made import failed, of_run
 from tests.training.diagnose.diagnosed import cause, diagnosis
-from tests.training.diagnose.typed import patch
+from tests.training.diagnose.typed import locate, patch
 from tests.training.race.built import WAVERING, measured, race, sides
 from tests.training.race.repositories import git, write
 
@@ -186,7 +186,7 @@ def diagnosed(project, monkeypatch):
     """Let the command line have diagnosed this, and raced it with that outcome."""
 
     def diagnosed(outcome=None, code=0, **more):
-        found = diagnosis(causes=[GRAPH], **more)
+        found = locate(diagnosis(causes=[GRAPH], **more), maker("train.py"))
         session = SimpleNamespace(finding=found)
         monkeypatch.setattr(
             "perfkit.training.diagnose.diagnose.open_diagnosis",

@@ -225,7 +225,7 @@ RUNS = """
 import os, pathlib
 from types import SimpleNamespace as Made
 from perfkit.training.diagnose.script import whole_script
-from perfkit.training.race import whole
+from perfkit.training.race import rounds as whole
 
 whole.contain = lambda maker: ""
 moved = Made(move=lambda: None, find_leftovers=lambda modules: "")
