@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from perfkit.training.diagnose.diagnose import diagnose
     from perfkit.training.diagnose.steps import steps
     from perfkit.training.profile.profile import profile
+    from perfkit.training.race.ladder import ladder
     from perfkit.training.race.learning import time_to_loss
     from perfkit.training.race.race import race
 
@@ -74,6 +75,7 @@ __all__ = [
     "export",
     "findings",
     "fresh",
+    "ladder",
     "lines",
     "load",
     "machine",
@@ -114,6 +116,7 @@ _NAMES = {
     "training.diagnose.diagnose": "diagnose",
     "training.diagnose.steps": "steps",
     "training.profile.profile": "profile",
+    "training.race.ladder": "ladder",
     "training.race.learning": "time_to_loss",
     "training.race.race": "race",
 }
