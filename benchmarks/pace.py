@@ -29,6 +29,7 @@ SECONDS = {
     "perfkit.panel": 60,
     "perfkit.diagnose": 90,
     "perfkit.race": 100,
+    "perfkit.ladder": 60,
     "perfkit.profile": 20,
     "perfkit.doctor": 5,
     "perfkit.compare": 5,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from perfkit.training.diagnose.diagnose import diagnose
     from perfkit.training.diagnose.steps import steps
     from perfkit.training.profile.profile import profile
+    from perfkit.training.race.ladder import ladder
     from perfkit.training.race.learning import time_to_loss
     from perfkit.training.race.race import race
 
@@ -75,6 +76,7 @@ __all__ = [
     "export",
     "findings",
     "fresh",
+    "ladder",
     "lines",
     "load",
     "machine",
@@ -117,6 +119,7 @@ _NAMES = {
     "training.diagnose.diagnose": "diagnose",
     "training.diagnose.steps": "steps",
     "training.profile.profile": "profile",
+    "training.race.ladder": "ladder",
     "training.race.learning": "time_to_loss",
     "training.race.race": "race",
 }

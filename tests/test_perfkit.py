@@ -64,7 +64,7 @@ def test_the_module_docstring_teaches_in_at_most_fifteen_lines():
 
 
 def test_the_public_names_fit_on_one_screen_and_each_has_a_docstring():
-    assert 15 <= len(perfkit.__all__) <= 35
+    assert 15 <= len(perfkit.__all__) <= 36
     assert set(perfkit.__all__) <= set(dir(perfkit))
     found = {name: getattr(perfkit, name) for name in perfkit.__all__}
     assert None not in found.values()

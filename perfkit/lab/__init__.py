@@ -41,6 +41,8 @@ _SETTINGS = _HERE / "settings"
 # What JupyterLab calls the file of the workspace that it opens by default.
 _WORKSPACE = "default-37a8.jupyterlab-workspace"
 COPIES = "my-notebooks"
+# Which files come along with the notebooks.
+_BESIDE = ("md", "svg", "py")
 # Which version each copy was made from, by the copy's name.
 _MADE_FROM = ".made-from.json"
 
@@ -211,10 +213,9 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     before = _read_versions(copies)
     made_from = dict(before)
     replaced = []
-    # Map, glossary and pictures come along: notebooks link to them.
-    for path in sorted(
-        (*shipped.rglob("*.ipynb"), *shipped.glob("*.md"), *shipped.glob("*.svg"))
-    ):
+    # What notebooks link to comes along, and the training that they speed up.
+    beside = itertools.chain(*(shipped.glob(f"*.{end}") for end in _BESIDE))
+    for path in sorted((*shipped.rglob("*.ipynb"), *beside)):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.
         if any(part.startswith(".") for part in name.parts):

@@ -205,6 +205,19 @@ def test_the_pages_that_notebooks_link_to_come_along(root):
         assert (root / COPIES / "README.md").read_text() == page
 
 
+def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
+    shipped, mine = root / "notebooks" / "photos.py", root / COPIES / "photos.py"
+    for text in ("BATCH = 8\n", "BATCH = 4\n"):
+        shipped.write_text(text)
+        start(root)
+        assert mine.read_text() == text
+    mine.write_text("BATCH = 64\n")
+    assert start(root) == ()
+    shipped.write_text("BATCH = 2\n")
+    assert "open photos (newer).py" in start(root)[0]
+    assert mine.read_text() == "BATCH = 64\n"
+
+
 def test_copies_that_need_no_writing_are_not_written(root, monkeypatch):
     start(root)
     monkeypatch.setattr(lab, "write_whole", None)

@@ -41,7 +41,7 @@ from perfkit.training.race.rounds import (
 )
 from perfkit.training.race.sides import Asked, First, Side, entrants
 
-_UNWRITTEN = (
+UNWRITTEN = (
     "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
     "model and its data, and run this cell again."
 )
@@ -313,7 +313,7 @@ def race(
     options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
     if unwritten := list(filter(is_unwritten, trainings)):
         names = " and ".join(str(getattr(f, "__name__", f)) for f in unwritten)
-        print(_UNWRITTEN.format(names=names))
+        print(UNWRITTEN.format(names=names))
         return None
     session = open_race(
         options, budget, guess=guess, seed=seed, folder=folder, replay=replay

@@ -1,0 +1,389 @@
+"""The ladder of the course: one training, raced against itself as found at each edit.
+
+The course speeds up ``notebooks/photos.py``. Each rung is the finding of one race of an
+edited copy against that file; the ladder reads them from the folder of findings.
+"""
+
+import ast
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+
+from perfkit import units
+from perfkit.charts import canvas, rows
+from perfkit.charts.canvas import Figure
+from perfkit.charts.layout import limits
+from perfkit.charts.rates import draw_ratio, draw_ratio_axis
+from perfkit.engine.measurement import CONTROL, Measurement
+from perfkit.engine.plan import Event, Preparing
+from perfkit.engine.statistics import Comparison
+from perfkit.engine.tick import Note
+from perfkit.engine.trial import Limits
+from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.standing import standings
+from perfkit.findings.store import FOLDER, read
+from perfkit.findings.text import plain
+from perfkit.questions.replay import (
+    MEASURE,
+    Replay,
+    holder,
+    place_of,
+    recording,
+    replay_from,
+)
+from perfkit.questions.runs import check_seed, home_of, watch_here
+from perfkit.training.diagnose import source
+from perfkit.training.diagnose.diagnose import in_seconds
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.maker import (
+    InFile,
+    Source,
+    digest,
+    maker,
+    name_of,
+    source_of,
+)
+from perfkit.training.diagnose.script import Script
+from perfkit.training.diagnose.source import UNREADABLE
+from perfkit.training.race.question import Race
+from perfkit.training.race.race import UNWRITTEN, RaceSession, is_unwritten
+from perfkit.training.race.sides import InPlace, Side
+
+AS_FOUND = "photos as found"
+_FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
+_LONGEST_LABEL, _MOST_RUNGS = 34, 12
+_SLICE_S, _LONGEST_S = 0.1, 120.0
+# In a race's result: whether both sides do the same job, the batch size apart.
+_SAME_JOB = "same_job"
+_TITLE = "photos: how many times as fast as it was found"
+_NO_RUNG = "There is no rung yet: edit photos, and call perfkit.ladder(photos)."
+_UNCHANGED = (
+    "Nothing runs yet: {name} is still the training as found. Change one of its lines, "
+    "then run both cells again."
+)
+
+
+class Rung(NamedTuple):
+    """One edit of the training.
+
+    Attributes:
+        label: What was edited, in the reader's words.
+        comparison: With the training as found, in one race.
+        rates: Examples per second of both, in words; "" where they are not known.
+        stamp: Of a recording: where it is from.
+    """
+
+    label: str
+    comparison: Comparison
+    rates: str
+    stamp: str
+
+
+@dataclass(frozen=True, repr=False)
+class Ladder:
+    """How fast the course's training became, edit by edit.
+
+    Attributes:
+        rungs: In the order in which they were raced last.
+        race: The finding of the race that this call ran; None where nothing ran.
+    """
+
+    rungs: tuple[Rung, ...]
+    race: Finding | None = None
+
+    @property
+    def chart(self) -> Figure:
+        """Each rung as a multiple of the training as found, with its interval."""
+        if not self.rungs:
+            return canvas.message(_TITLE, _NO_RUNG)
+        compared = [rung.comparison for rung in self.rungs]
+        reach = limits(
+            [1.0, *(c.ratio for c in compared)],
+            [end for c in compared for end in (c.low, c.high)],
+        )
+
+        def draw(axes: Axes) -> None:
+            draw_ratio_axis(axes, *reach, f"rate, as a multiple of {AS_FOUND}")
+            axes.plot(1, 0, "s", color=canvas.GREY, ms=9)
+            for row, c in enumerate(compared, 1):
+                draw_ratio(axes, row, c.verdict, c.ratio, (c.low, c.high))
+
+        texts = [_describe(rung) for rung in self.rungs]
+        names = [rung.label for rung in self.rungs]
+        words = "; ".join(map(str, compared))
+        figure = rows.picture(
+            _TITLE,
+            [(AS_FOUND, ("1.00×", "")), *zip(names, texts, strict=True)],
+            ["bar: 95 % interval  ·  each row: one race against photos as found"],
+            draw,
+            alt=f"{_TITLE}. {words}.",
+        )
+        stamp = next((rung.stamp for rung in self.rungs if rung.stamp), "")
+        return canvas.stamped(figure, stamp) if stamp else figure
+
+    def __repr__(self) -> str:
+        lines = [f"{rung.comparison}" for rung in self.rungs] or [_NO_RUNG]
+        return "\n".join([*lines, *([repr(self.race)] if self.race else [])])
+
+    def _repr_html_(self) -> str:
+        verdict = self.race.verdict._repr_html_() if self.race else ""
+        return self.chart.in_page() + verdict
+
+
+def _describe(rung: Rung) -> tuple[str, str]:
+    """Return a rung's ratio with its interval, and what that means."""
+    judgement = rung.comparison.judgement
+    # The mark says that a rung is faster; its rates take the place of the word.
+    is_faster = judgement == "faster" and rung.rates
+    return rung.comparison.interval, rung.rates if is_faster else judgement
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditedRace(Race):
+    """Is the edited training faster than the one as found?
+
+    A batch of another size is an edit that the course asks for, and no other job.
+    """
+
+    def differences(self, side: Side, measured: Measurement | None) -> tuple[Any, ...]:
+        """Return how the edited training's job differs, the size of a batch apart."""
+        return super().differences(self._with_batch(side), measured)
+
+    def _compare(self, side: Side, measured: Measurement) -> Verdict:
+        return super()._compare(self._with_batch(side), measured)
+
+    def _with_batch(self, side: Side) -> Side:
+        sizes = {facts.batch for facts in self.facts.values()}
+        return replace(side, retuned=len(sizes) > 1)
+
+    def result(self, measured: Measurement) -> dict[str, bool]:
+        """Say whether it is a rung: no rate compares trainings of different jobs."""
+        return {_SAME_JOB: bool(self.facts) and not self.has_other_job(measured)}
+
+
+@dataclass(frozen=True)
+class _Photographs(InPlace):
+    """Makes the photographs where they stay: what a trial writes goes with it."""
+
+    def __call__(self) -> Iterator[Note]:
+        """Make them, unless they are there."""
+        file: Any = self.side.maker
+        replace(file, name=_MAKE_PHOTOS)()
+        yield Note(_MAKE_PHOTOS, True)
+
+
+class _LadderSession(RaceSession):
+    """A race of the course's training, which makes its photographs first."""
+
+    def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
+        if side.name == AS_FOUND and not self._stopped.is_set():
+            yield from self._make_photographs(side)
+        return (yield from super()._facts_of(side))
+
+    def _make_photographs(self, side: Side) -> Iterator[Event]:
+        work = _Photographs(side)
+        running = self._starter().start(work, self._seed, Limits(silence=_LONGEST_S))
+        try:
+            while not (running.outcome or self._stopped.is_set()):
+                running.poll(_SLICE_S)
+                yield Preparing("Making the photographs")
+        finally:
+            running.kill("stopped", "was stopped")
+        if running.outcome != "completed" and not self._stopped.is_set():
+            reason = running.message.rstrip(".")
+            raise RunError(
+                f"{_FILE} could not make its photographs, because it {reason}: set "
+                "PERFKIT_CACHE to a folder that you can write to."
+            )
+
+
+def ladder(
+    training: Callable[[], Any] | str | Path | None = None,
+    *,
+    label: str = "",
+    budget: float | str | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    replay: str | Path | None = None,
+) -> Ladder:
+    """Race the course's training as you edited it against itself as found.
+
+    The race is a rung of the ladder, whose chart shows the newest race of each label.
+    Where nothing was edited yet, nothing runs.
+
+    Args:
+        training: The edited ``photos``, as ``perfkit.race`` takes it; None only shows
+            the ladder so far.
+        label: What was edited, such as ``"cached input"``; "" for the function's name.
+        budget: Seconds of the race, as ``perfkit.race`` takes them.
+        guess: How many times as fast you expect it to be; the race keeps it.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where findings are; None for ``perfkit-findings`` here.
+        replay: A recorded race of this very code to show in place of a run; see
+            ``perfkit.run``.
+
+    Raises:
+        BadParameterError: It is no function, or the label is none.
+        MissingPartError: The training as found is not here, or there is no recording.
+        RunError: A side cannot be run; the sentence says which, and why.
+    """
+    check_seed(seed)
+    home, original = home_of(folder), training_as_found()
+    if training is None:
+        return read_ladder(original, home)
+    edited = _function_of(training)
+    if is_unwritten(training):
+        print(UNWRITTEN.format(names=name_of(edited)))
+        return read_ladder(original, home)
+    if _is_unchanged(edited, original):
+        print(_UNCHANGED.format(name=name_of(edited)))
+        return read_ladder(original, home)
+    label = _label_of(label, edited)
+    sides = Side(name=AS_FOUND, maker=original), Side(name=label, maker=edited)
+    typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
+    race = EditedRace(sides=sides, typed=typed)
+    session: RaceSession | Replay
+    if where := replay_from(replay):
+        session = _open_recording(race, where, guess, home)
+    else:
+        session = _LadderSession(
+            race,
+            budget=in_seconds(budget),
+            guess=guess,
+            seed=seed,
+            folder=home,
+            explains=False,
+        )
+    finding = watch_here(session)
+    return replace(read_ladder(original, home, finding), race=finding)
+
+
+def training_as_found() -> InFile:
+    """Return the training of the course as everybody gets it.
+
+    Raises:
+        MissingPartError: It is not here.
+    """
+    here = Path(__file__)
+    # A wheel brings it along; in a checkout it lies among the notebooks.
+    for path in (here.with_name(_FILE), here.parents[3] / "notebooks" / _FILE):
+        if path.is_file():
+            return InFile(str(path), _FUNCTION)
+    raise MissingPartError(
+        f"notebooks/{_FILE}, which the ladder starts from, is not here: fetch perfkit "
+        "anew, with its notebooks."
+    )
+
+
+def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladder:
+    """Read the races of the training as found from a folder of findings.
+
+    Args:
+        original: The training as found.
+        folder: Of the findings; None for ``perfkit-findings`` here.
+        *races: Findings that may be in no file.
+    """
+    code, rungs = digest(original), dict[str, Rung]()
+    found = (*_read_races(folder or Path(FOLDER)), *races)
+    for race in sorted(found, key=lambda finding: finding.recorded):
+        if rung := _rung_of(race, code):
+            # The newest race of a label takes its place at the end.
+            rungs.pop(rung.label, None)
+            rungs[rung.label] = rung
+    return Ladder(tuple(rungs.values())[-_MOST_RUNGS:])
+
+
+def _read_races(folder: Path) -> Iterator[Finding]:
+    # Files are named after their questions; what cannot be read is no rung.
+    for path in sorted(folder.glob(f"{Race.name}-*.json")):
+        with contextlib.suppress(BadFileError):
+            yield read(path, Finding)
+
+
+def _rung_of(race: Finding, code: str) -> Rung | None:
+    """Return the rung that a finding shows; None where it is none of this ladder."""
+    match race.parameters:
+        case {"sides": [str(first), str(label)], "code": [str(original), *_]}:
+            is_rung = first == AS_FOUND and original == code
+        case _:
+            return None
+    if not is_rung or race.result.get(_SAME_JOB) is not True:
+        return None
+    sides = {standing.variant: standing for standing in standings(race)}
+    edited, before = sides.get(label), sides.get(AS_FOUND)
+    if not (edited and before and edited.comparison):
+        return None
+    rates = ""
+    timings = [s.timing for s in (edited, before) if s.timing and s.timing.is_known]
+    if len(timings) == len(sides) == 2:
+        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
+    return Rung(label, edited.comparison, rates, race.stamp)
+
+
+def _function_of(training: Any) -> Callable[[], Any]:
+    if not (callable(training) or isinstance(training, str | Path)):
+        raise BadParameterError(
+            "perfkit.ladder takes the edited function, as in `perfkit.ladder(photos)`, "
+            f"not {type(training).__name__}."
+        )
+    edited = maker(training)
+    if isinstance(edited, Script):
+        raise BadParameterError(
+            f"perfkit.ladder takes a function, and {name_of(edited)} is a script: give "
+            f'"{name_of(edited)}:photos".'
+        )
+    return edited
+
+
+def _label_of(label: str, edited: Callable[[], Any]) -> str:
+    if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
+        raise BadParameterError(
+            f"label is {label!r}; say what was edited, such as 'cached input'."
+        )
+    return plain(label, _LONGEST_LABEL) or name_of(edited)
+
+
+def _is_unchanged(edited: Callable[[], Any], original: InFile) -> bool:
+    """Whether neither the function nor the file that it stands in was edited."""
+    try:
+        code, before = source_of(edited), source_of(original)
+        # A function of a cell takes the rest from the file beside its notebook.
+        file = Path(code.path or _FILE)
+        text = source.text_of(str(file)) if file.is_file() else before.text
+        return text == before.text and _statements(code) == _statements(before)
+    except UNREADABLE:
+        return False
+
+
+def _statements(code: Source) -> list[str]:
+    """Return what a function does, its imports and its docstring left out."""
+    functions = (
+        node
+        for node in ast.walk(ast.parse(code.text))
+        if isinstance(node, ast.FunctionDef) and node.name == code.function
+    )
+    body = next((function.body for function in functions), [])
+    apart = ast.Import | ast.ImportFrom
+    texts = [ast.unparse(node) for node in body if not isinstance(node, apart)]
+    is_documented = bool(body) and isinstance(body[0], ast.Expr)
+    return texts[1:] if is_documented else texts
+
+
+def _open_recording(
+    race: EditedRace, where: str | Path, guess: str, folder: Path | None
+) -> Replay:
+    place = place_of(where)
+    try:
+        return Replay(race, recording(race, where), guess, folder)
+    except MissingPartError:
+        edited = race.sides[1].maker
+        raise MissingPartError(
+            f"{holder(place)} holds no race of {name_of(edited)} as it is written "
+            f"here: {MEASURE}"
+        ) from None

@@ -1,0 +1,230 @@
+"""The ladder of the course: which races are its rungs, and how it is shown."""
+
+import html
+import linecache
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.errors import BadParameterError, MissingPartError
+from perfkit.findings import store
+from perfkit.training.diagnose.maker import digest
+from perfkit.training.diagnose.session import LEAST_BUDGET_S
+from perfkit.training.race import ladder as ladders
+from perfkit.training.race.ladder import (
+    AS_FOUND,
+    EditedRace,
+    read_ladder,
+    training_as_found,
+)
+from perfkit.training.race.sides import Side
+from tests.findings.made import of_run
+from tests.training.race.built import WAVERING, facts, make_training, measured
+
+ORIGINAL = training_as_found()
+FILE = Path(ORIGINAL.path)
+CACHED, BATCH, LOWER = "cached input", "a batch of 64", "fewer bits"
+
+
+def raced(label, rate, second=0, **more):
+    """A race of an edit against the training as found, which makes 1,000 a second."""
+    fields = {
+        "parameters": {"sides": [AS_FOUND, label], "code": [digest(ORIGINAL), "b"]},
+        "result": {"same_job": True},
+        "recorded": f"2026-01-01T10:00:{second:02}+00:00",
+    }
+    run = measured({AS_FOUND: 1000.0, label: rate})
+    return of_run(run, experiment="race", **fields | more)
+
+
+def labels(ladder):
+    return [rung.label for rung in ladder.rungs]
+
+
+def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
+    for race in (
+        raced(CACHED, 1500.0, 1),
+        raced(BATCH, 3000.0, 2),
+        raced(LOWER, 1000.0, 3),
+        raced(CACHED, 2000.0, 4),
+        raced("another model", 9000.0, 5, result={"same_job": False}),
+        raced("of an old file", 9000.0, 6, result={}),
+        raced(
+            "another start",
+            9000.0,
+            7,
+            parameters={"sides": [AS_FOUND, "another start"], "code": ["x", "y"]},
+        ),
+        raced("three", 9000.0, 8, parameters={"sides": [AS_FOUND, "a", "b"]}),
+    ):
+        store.save(race, tmp_path)
+    (tmp_path / "race-broken.json").write_text("{")
+    ladder = read_ladder(ORIGINAL, tmp_path)
+    assert labels(ladder) == [BATCH, LOWER, CACHED]
+    assert [rung.comparison.verdict for rung in ladder.rungs] == [
+        "faster",
+        "no difference shown",
+        "faster",
+    ]
+    assert 1.9 < ladder.rungs[2].comparison.ratio < 2.1
+    page = ladder._repr_html_()
+    for words in (*labels(ladder), "no difference shown", "2.0", AS_FOUND):
+        assert words in page
+    assert perfkit.ladder(folder=tmp_path).chart.alt == ladder.chart.alt
+
+
+def test_a_race_that_shows_nothing_is_drawn_as_such(tmp_path):
+    (rung,) = read_ladder(ORIGINAL, tmp_path, raced(CACHED, WAVERING)).rungs
+    assert rung.comparison.verdict == "too noisy to say"
+    assert (
+        "too noisy to say"
+        in read_ladder(ORIGINAL, tmp_path, raced(CACHED, WAVERING)).chart.svg
+    )
+
+
+def test_without_a_rung_it_says_how_to_get_one(tmp_path):
+    ladder = perfkit.ladder(folder=tmp_path / "none")
+    assert ladder.rungs == ()
+    assert "perfkit.ladder(photos)" in ladder.chart.alt
+    assert "perfkit.ladder(photos)" in repr(ladder)
+
+
+def test_a_label_from_a_file_is_text(tmp_path):
+    label = "<script>alert(1)</script>"
+    store.save(raced(label, 2000.0), tmp_path)
+    ladder = read_ladder(ORIGINAL, tmp_path)
+    assert "<script" not in ladder._repr_html_()
+    assert html.escape(label) in ladder.chart.alt or label in ladder.chart.alt
+
+
+def edited_race(label=CACHED, **known):
+    sides = (
+        Side(name=AS_FOUND, maker=make_training),
+        Side(name=label, maker=make_training),
+    )
+    return EditedRace(sides=sides, facts={AS_FOUND: facts(), label: facts(**known)})
+
+
+def test_a_larger_batch_is_a_rung_and_the_reader_is_told_to_watch_the_loss():
+    race = edited_race(batch=64, steps=16)
+    run = measured({AS_FOUND: 1000.0, CACHED: 3000.0})
+    verdict = race.verdict(run)
+    assert verdict.headline == f"{CACHED} runs 3.0 times as fast as {AS_FOUND}."
+    assert verdict.winner == CACHED
+    assert any("learning rate" in warning for warning in verdict.warnings)
+    assert race.result(run) == {"same_job": True}
+    assert edited_race().verdict(run).warnings == ()
+
+
+@pytest.mark.parametrize("known", [{"parameters": 7}, {"steps": 50}])
+def test_another_job_is_no_rung(known):
+    race = edited_race(**known)
+    run = measured({AS_FOUND: 1000.0, CACHED: 3000.0})
+    assert race.result(run) == {"same_job": False}
+    assert race.verdict(run).winner == ""
+
+
+@pytest.mark.parametrize(
+    ("training", "label", "says"),
+    [
+        (3, "", r"as in `perfkit.ladder\(photos\)`, not int\."),
+        (FILE, "", r"photos.py is a script: give \"photos.py:photos\"\."),
+        (make_training, AS_FOUND, "say what was edited"),
+        (make_training, 3, "say what was edited"),
+    ],
+)
+def test_what_cannot_be_raced_is_refused(training, label, says, tmp_path):
+    with pytest.raises(BadParameterError, match=says):
+        perfkit.ladder(training, label=label, folder=tmp_path)
+
+
+def unwritten():
+    return None
+
+
+def test_what_is_still_to_be_written_runs_nothing(tmp_path, capsys):
+    assert perfkit.ladder(unwritten, folder=tmp_path).race is None
+    assert "unwritten gives back None" in capsys.readouterr().out
+
+
+def cell(source, name="<a cell>"):
+    """The function ``photos`` of a notebook's cell."""
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    scope = {"__name__": "__main__"}
+    exec(compile(source, name, "exec"), scope)
+    return scope["photos"]
+
+
+EDITED = """
+def photos():
+    from photos import WeightLog, files, load, small_cnn
+
+    data = files().map(load).cache().shuffle(640).batch(8)
+    model = small_cnn()
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model, data, {"callbacks": [WeightLog()], "epochs": 5, "verbose": 2}
+"""
+
+
+def test_what_was_not_edited_runs_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = FILE.read_text()
+    copied = text[text.index("def photos") : text.index("\n\nif __name__")]
+    first, *lines = copied.splitlines(True)
+    imports = "    from photos import WeightLog, files, load, small_cnn\n\n"
+    source = "".join([first, imports, *lines[1:]])
+    (tmp_path / "photos.py").write_text(text)
+    for training in (cell(source), "photos.py:photos"):
+        assert perfkit.ladder(training).race is None
+        assert "still the training as found" in capsys.readouterr().out
+    edited = cell(source.replace("batch(8)", "batch(64)"), "<another>")
+    assert not ladders._is_unchanged(edited, ORIGINAL)
+    # What a cell takes from the file beside its notebook may be edited, too.
+    (tmp_path / "photos.py").write_text(text.replace("/ 255", "/ 256"))
+    assert not ladders._is_unchanged(cell(source, "<a third>"), ORIGINAL)
+
+
+def test_a_recording_is_shown_and_where_there_is_none_a_sentence_says_so(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    with pytest.raises(MissingPartError, match="no race of make_training as it is"):
+        perfkit.ladder(make_training, label=CACHED, folder=tmp_path)
+    race = EditedRace(
+        sides=(
+            Side(name=AS_FOUND, maker=ORIGINAL),
+            Side(name=CACHED, maker=make_training),
+        ),
+        typed=f"perfkit.ladder(make_training, label={CACHED!r})",
+    )
+    recorded = replace(raced(CACHED, 2000.0), parameters=race.parameters)
+    path = store.save(recorded, tmp_path / "recorded")
+    ladder = perfkit.ladder(
+        make_training, label=CACHED, folder=tmp_path / "shown", replay=path
+    )
+    assert ladder.race.replayed
+    assert labels(ladder) == [CACHED]
+    assert "not run here" in ladder.chart.alt
+
+
+def test_the_training_as_found_trains(tmp_path, monkeypatch):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
+    model, data, arguments = ORIGINAL()
+    assert len(list(tmp_path.glob("photos/*/*.jpg"))) == 640
+    history = model.fit(data.take(3), **arguments | {"epochs": 1, "verbose": 0})
+    assert history.history["loss"][0] > 0
+    assert len(arguments["callbacks"][0].sizes) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.measures
+def test_an_edited_cell_becomes_a_rung_and_its_photographs_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "photos.py").write_text(FILE.read_text())
+    ladder = perfkit.ladder(cell(EDITED), label=CACHED, budget=LEAST_BUDGET_S)
+    assert ladder.race.result == {"same_job": True}
+    assert len(list(tmp_path.glob("cache/photos/*/*.jpg"))) == 640
+    assert set(labels(perfkit.ladder())) <= {CACHED}
