@@ -226,6 +226,10 @@ class Display(AbstractContextManager["Display"]):
             self._drawn = self._clock()
             self._draw(board)
 
+    def hear(self, event: Event, board: Board) -> None:
+        """Take in what the run told, and draw the board that has heard it."""
+        self.show(board)
+
     def _draw(self, board: Board) -> None:
         pass
 

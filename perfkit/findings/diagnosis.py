@@ -10,7 +10,7 @@ from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict
-from perfkit.findings.shown import Replayable, table
+from perfkit.findings.shown import Charted, table
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Together:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Diagnosis(Replayable):
+class Diagnosis(Charted):
     """What slows one training on one machine, and what each change brings.
 
     Attributes:

@@ -10,7 +10,7 @@ from perfkit.engine.trial import Trial
 from perfkit.findings.edit import Edit as Edit
 from perfkit.findings.report import Fact as Fact
 from perfkit.findings.report import Verdict as Verdict
-from perfkit.findings.shown import Replayable, table
+from perfkit.findings.shown import Charted, table
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SCHEMA: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Finding(Replayable):
+class Finding(Charted):
     """What one run of an experiment measured on one machine, and its verdict.
 
     Attributes:

@@ -6,8 +6,10 @@ beside the other texts about that kind, and registers itself here.
 
 import functools
 import importlib
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perfkit.findings.report import Report, in_html, in_text
 from perfkit.findings.text import minute
@@ -22,6 +24,9 @@ _PRESENTERS = {
     "perfkit.findings": ("account_report", "reports", "tables"),
     "perfkit.machines": ("report",),
 }
+# Charts belong to questions, and those stand above what is found.
+_GALLERY = "perfkit.questions.gallery"
+_NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` of it says why."
 
 
 def registered(show: Any, record: object) -> Any:
@@ -94,3 +99,34 @@ class Replayable(Saved):
             return ""
         where = self.machine.summary
         return f"Recorded on {minute(self.recorded)}, {where}; not run here."
+
+
+class Picture(Protocol):
+    """A chart, as a page needs it."""
+
+    def in_page(self, prefix: str = "") -> str:
+        """HTML whose ids begin with ``prefix``, so that several fit on one page."""
+
+
+def pictures(document: Replayable) -> Iterator[Picture]:
+    """The charts of a finding or a diagnosis, each drawn when it is asked for."""
+    gallery: Any = importlib.import_module(_GALLERY)
+    # The table and the labels of the rates say the ratios.
+    kinds = (kind for kind in gallery.kinds(document) if kind != "ratios")
+    return (gallery.chart(document, kind) for kind in kinds)
+
+
+class Charted(Replayable):
+    """What a notebook shows with its first chart beneath its answer."""
+
+    def _repr_html_(self) -> str:
+        report, figure = self.report, ""
+        try:
+            for picture in pictures(self):
+                figure = picture.in_page()
+                break
+        # A file may hold anything: whatever its chart does, its answer is shown.
+        except Exception as error:
+            sentence = _NO_CHART.format(type(error).__name__)
+            report = replace(report, besides=(*report.besides, sentence))
+        return in_html(report, figure=figure)

@@ -1,7 +1,6 @@
 """The widgets of a panel and how they lie on the page."""
 
 import collections
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.engine.plan import TrialStarted, seconds_for
+from perfkit.engine.plan import Event, Prepared, TrialStarted, seconds_for
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.page.page import findings_page
 from perfkit.findings.record import Finding
@@ -21,7 +20,7 @@ from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.machine.record import Machine
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points
-from perfkit.progress import PERIOD_S, Board
+from perfkit.progress import Board, Display
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay
 from perfkit.questions.runs import Watched
@@ -210,38 +209,82 @@ def watch(
     Raises:
         RunError: Preparing failed, or no trial could be started.
     """
+    board = Board()
+    display = ChartDisplay(session, chart, computer, variants)
+    if at_once:
+        display.begin()
+    with display, closing(session.events()) as events:
+        for event in events:
+            board.hear(event)
+            display.hear(event, board)
 
-    def begun() -> Points:
-        rows, budget = list(variants()), session.budget
-        points = Points(rows, budget, computer.cores, len(computer.gpus))
-        chart.begin(points, rows, budget)
-        return points
 
-    def finding() -> Finding | None:
-        return finding_of(session.finding) if session.finding else None
+class ChartDisplay(Display):
+    """Draws a run on a live chart, once its variants and its budget are known.
 
-    # A recorded run is told at once: nothing of it is drawn before it is over.
-    is_replay = isinstance(session, Replay)
-    board, drawn_s = Board(), 0.0
-    points = begun() if at_once else None
-    try:
-        with closing(session.events()) as events:
-            for event in events:
-                board.hear(event)
-                if points is None and isinstance(event, TrialStarted):
-                    points = begun()
-                if points is None:
-                    chart.state = board.doing
-                    continue
-                points.hear(event)
-                if is_replay:
-                    points.take()
-                elif time.monotonic() - drawn_s >= PERIOD_S:
-                    drawn_s = time.monotonic()
-                    chart.update(points, doing(board), finding())
-    finally:
-        if points is not None:
-            chart.finish(points, board.doing, finding())
+    Args:
+        session: What runs.
+        chart: Where it is drawn.
+        computer: What it runs on.
+        variants: Gives the names of its rows.
+    """
+
+    def __init__(
+        self,
+        session: Watched[Recorded],
+        chart: LiveChart,
+        computer: Machine,
+        variants: Callable[[], Sequence[str]],
+    ) -> None:
+        super().__init__()
+        self._session, self._chart = session, chart
+        self._computer, self._variants = computer, variants
+        # A recorded run is told at once: nothing of it is drawn before it is over.
+        self._is_replay = isinstance(session, Replay)
+        self._prepared: Prepared | None = None
+        self._points: Points | None = None
+        self._ended = Board().doing
+
+    def begin(self) -> None:
+        """Draw its rows, still empty."""
+        rows, budget = list(self._variants()), self._session.budget
+        computer = self._computer
+        self._points = Points(rows, budget, computer.cores, len(computer.gpus))
+        if self._prepared:
+            self._points.hear(self._prepared)
+        self._chart.begin(self._points, rows, budget)
+
+    def hear(self, event: Event, board: Board) -> None:
+        """Take in what the run told, and draw it."""
+        self._ended = board.doing
+        if isinstance(event, Prepared):
+            self._prepared = event
+        if self._points is None and isinstance(event, TrialStarted):
+            self.begin()
+        if self._points is not None:
+            self._points.hear(event)
+        if self._points is not None and self._is_replay:
+            self._points.take()
+        else:
+            self.show(board)
+
+    def _draw(self, board: Board) -> None:
+        if self._points is not None:
+            self._chart.update(self._points, doing(board), self._finding)
+        else:
+            self._chart.doing = doing(board)
+
+    @property
+    def _finding(self) -> Finding | None:
+        document = self._session.finding
+        return finding_of(document) if document else None
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the chart with its last points."""
+        if self._points is not None:
+            self._chart.finish(self._points, self._ended, self._finding)
+        else:
+            self._chart.doing = {}
 
 
 def doing(board: Board) -> dict[str, Any]:

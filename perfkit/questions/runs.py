@@ -1,5 +1,7 @@
 """Run an experiment and watch it: the one verb that notebooks and scripts need."""
 
+import importlib
+import importlib.util
 import os
 import signal
 import threading
@@ -13,7 +15,7 @@ from perfkit.engine.plan import Event
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Finding
 from perfkit.machine.nvml import gpus_here
-from perfkit.progress import Board, Display, display_here
+from perfkit.progress import Board, Display, display_here, in_notebook
 from perfkit.questions import experiment
 from perfkit.questions.base import Experiment
 
@@ -26,6 +28,8 @@ Found = TypeVar("Found", covariant=True)
 # Seconds that separate a handful of variants on two cores. With a GPU
 # each trial sets up alone: on an H200 one round of most questions took a minute.
 USUAL_S, _WITH_GPU_S = 60.0, 180.0
+# The live chart belongs to panels, and those stand above questions.
+_CELL = "perfkit.panel.cell"
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"
@@ -163,10 +167,25 @@ def home_of(folder: str | Path | None) -> Path | None:
 
 def watch_here(session: Watched[Found]) -> Found:
     """Watch it where the code runs; warn whoever called the verb of what is unsaved."""
-    finding = watch(session, display_here())
+    finding = watch(session, display_of(session))
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=3)
     return finding
+
+
+def display_of(session: Watched[Any]) -> Display:
+    """Choose the live chart of a panel for what measures in a notebook.
+
+    A terminal, a log, a kernel without anywidget, a recording and an account get what
+    ``display_here`` gives.
+    """
+    from perfkit.questions.session import Measurer
+
+    has_widgets = in_notebook() and importlib.util.find_spec("anywidget") is not None
+    if not (has_widgets and isinstance(session, Measurer)):
+        return display_here()
+    display: Display = importlib.import_module(_CELL).CellDisplay(session)
+    return display
 
 
 def watch(session: Watched[Found], display: Display) -> Found:
@@ -187,7 +206,7 @@ def watch(session: Watched[Found], display: Display) -> Found:
                 if interrupt.is_set():
                     session.stop()
                 board.hear(event)
-                display.show(board)
+                display.hear(event, board)
         except RunError as error:
             if path := getattr(session.finding, "path", None):
                 error.add_note(f"What was measured by then is in {path}.")

@@ -83,6 +83,11 @@ class Measurer(Keeper[Document]):
         """Seconds to spend; some know them once they have looked at a training."""
         return self._budget
 
+    @property
+    def variants(self) -> list[str]:
+        """What may be measured, by name; whole once the first trial begins."""
+        raise NotImplementedError
+
     def events(self) -> Generator[Event]:
         """Run, and tell what happens; at least one event every 0.25 s.
 
@@ -198,6 +203,11 @@ class Session(Measurer[Finding]):
     def machine(self) -> Machine:
         """What it runs on, as it is when it is first asked for."""
         return machine()
+
+    @property
+    def variants(self) -> list[str]:
+        """What it compares, by name."""
+        return [variant.name for variant in self.experiment.make_variants().values()]
 
     @functools.cached_property
     def _code(self) -> dict[str, str]:

@@ -36,12 +36,32 @@ def test_it_comes_up_with_the_first_notebook_and_nothing_in_the_way(
     screenshot("lab")
 
 
-def test_a_cell_runs_in_the_python_of_the_lab(open_notebook, lab, screenshot):
-    write_notebook(lab.root / FOLDER / "where.ipynb", "import sys; sys.executable")
+RUN = 'import perfkit; perfkit.run("vectorised", budget=3, folder="elsewhere")'
+
+
+def test_a_cell_runs_in_the_python_of_the_lab_and_shows_a_run_and_its_answer(
+    open_notebook, lab, screenshot
+):
+    cells = "import sys; sys.executable", RUN
+    write_notebook(lab.root / FOLDER / "where.ipynb", *cells)
     page = open_notebook("/lab/tree/where.ipynb")
     run_cell(page, 0)
     page.locator(".jp-OutputArea-output", has_text=repr(sys.executable)).wait_for()
     screenshot("lab-cell")
+    run_cell(page, 1)
+    live = page.locator(".jp-OutputArea .perfkit-live")
+    live.locator(".perfkit-name").first.wait_for(timeout=LOADED_MS)
+    assert "interrupt the kernel" in live.locator(".perfkit-state").inner_text()
+    screenshot("lab-run")
+    report = page.locator(".jp-OutputArea .perfkit-report")
+    report.wait_for(timeout=LOADED_MS)
+    assert live.count() == 0
+    # The answer and its chart are on one screen, from the first sentence on.
+    report.scroll_into_view_if_needed()
+    chart = report.locator("svg.perfkit-chart")
+    top, drawn = report.bounding_box(), chart.bounding_box()
+    assert drawn["y"] + drawn["height"] - top["y"] < 700
+    screenshot("lab-answer")
 
 
 def test_an_error_in_the_console_or_a_foreign_request_is_noticed(browser, lab):

@@ -13,7 +13,8 @@ from perfkit.findings.store import save
 from perfkit.findings.text import plain, printable
 from perfkit.machine.record import Busy, Load
 from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
-from tests.findings.page.pages import Page
+from tests.findings.page.pages import POLICY, Page, problems
+from tests.training.diagnose.diagnosed import diagnosis
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
 
@@ -42,6 +43,38 @@ def words_in_sight(report):
 def in_order(text, parts):
     places = [text.index(part) for part in parts]
     return places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    "shown", [finding(), diagnosis()], ids=["finding", "diagnosis"]
+)
+def test_a_notebook_shows_the_answer_with_its_chart_above_the_folds(shown):
+    html = shown._repr_html_()
+    page = taken_apart(html)
+    assert in_order(html, ['class="perfkit-answer"', 'role="img"', "<details>"])
+    assert len(page.all("svg")) == 1
+    assert problems(POLICY + html) == []
+    # Ids of its own: the same answer may be shown twice.
+    identities = [
+        {a["id"] for _, a in Page(text).elements if "id" in a}
+        for text in (html, shown._repr_html_())
+    ]
+    assert not set.intersection(*identities)
+    assert "perfkit-chart" not in repr(shown)
+
+
+def test_a_chart_that_fails_hides_no_answer(monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError(ATTACK)
+
+    monkeypatch.setattr("perfkit.questions.gallery.chart", fail)
+    page = taken_apart(finding()._repr_html_())
+    assert finding().verdict.headline in page.text
+    assert "Its chart could not be drawn (ZeroDivisionError): " in page.text
+    assert page.all("svg") == page.all("img") == []
+    # Its rows are in sight then.
+    monkeypatch.undo()
+    assert len(page.all("details")) < len(Page(finding()._repr_html_()).all("details"))
 
 
 def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
@@ -75,7 +108,9 @@ def test_the_answer_is_first_and_the_rest_is_folded():
     assert folded not in short
     assert f"How sure is this?\n- {folded}" in written(finding(), in_full=True)
     html = finding()._repr_html_()
-    assert in_order(html, [*said[:3], "<details>", folded, *said[3:]])
+    # The chart has the rows of the table, which is folded below it.
+    below = "<details>", '<th scope="col">variant', folded, *said[3:]
+    assert in_order(html, [answer, next_step, 'role="img"', *below])
 
 
 def test_how_much_how_sure_and_what_to_type():

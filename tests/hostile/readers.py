@@ -20,6 +20,7 @@ from perfkit import documents, lab
 from perfkit.engine import spread
 from perfkit.errors import PerfkitError
 from perfkit.findings.page.export import export
+from perfkit.findings.shown import Shown
 from perfkit.findings.store import to_json
 from perfkit.machine import starting
 from perfkit.questions.shared import cache as images
@@ -68,7 +69,7 @@ def _file(data, folder, name):
 def _document(data, folder):
     found = documents.parse(data, "x.json")
     repr(found)
-    found._repr_html_()
+    Shown._repr_html_(found)
 
 
 def _image(data, folder):

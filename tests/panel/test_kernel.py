@@ -9,6 +9,7 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 from perfkit.findings.page.notebook import outputs as exported
+from tests.findings.test_report import in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 # Without TensorFlow a kernel's first trial starts ten seconds earlier.
@@ -37,12 +38,13 @@ def test_run_all_leaves_a_result_where_the_panel_was_and_errors_are_a_sentence()
         "finding = panel.result()",
         "finding.verdict.headline",
         "perfkit.load('there/is/no/such.json')",
+        "print('before'); perfkit.run(Loops(), budget=3)",
     )
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
-    notebook.cells[-1].metadata.tags = ["raises-exception"]
+    notebook.cells[3].metadata.tags = ["raises-exception"]
     NotebookClient(notebook, timeout=LONG_S, kernel_name="python3").execute()
-    (panel, lost), _, (shown,), (wrong,) = (cell.outputs for cell in notebook.cells)
+    (panel, lost), _, (shown,), (wrong,), ran = (c.outputs for c in notebook.cells)
     headline = shown.data["text/plain"].strip("'\"")
     assert VIEW in panel.data
     assert headline in panel.data["text/html"]
@@ -53,6 +55,13 @@ def test_run_all_leaves_a_result_where_the_panel_was_and_errors_are_a_sentence()
     assert "".join(exported([lost], "", None)) == ""
     said = "BadFileError: There is no file there/is/no/such.json."
     assert "\n".join(wrong.traceback).strip() == said
+    # What it showed while it ran is gone; its answer has its chart.
+    printed, live, answer = ran
+    assert (printed.text, live.data) == ("before\n", {})
+    html = answer.data["text/html"]
+    assert in_order(html, ["perfkit-answer", 'role="img"', "<details>"])
+    pages = "".join(exported(ran, "", None))
+    assert pages.count("perfkit-report") == pages.count("<svg") == 1
 
 
 @pytest.fixture
@@ -65,7 +74,8 @@ def kernel():
 
 
 @pytest.mark.measures
-def test_an_interrupt_is_stop_while_a_cell_waits(kernel):
+@pytest.mark.parametrize("cell", ["panel.result()", "perfkit.run(Loops(), budget=600)"])
+def test_an_interrupt_is_stop_while_a_cell_waits(kernel, cell):
     manager, client = kernel
     client.execute_interactive(SHOW.format(budget=600), output_hook=lambda _: None)
     said = []
@@ -79,7 +89,7 @@ def test_an_interrupt_is_stop_while_a_cell_waits(kernel):
             manager.interrupt_kernel()
 
     reply = client.execute_interactive(
-        "finding = panel.result()", output_hook=hear, timeout=LONG_S
+        f"finding = {cell}", output_hook=hear, timeout=LONG_S
     )
     assert said == ["interrupted"]
     assert reply["content"]["status"] == "ok"

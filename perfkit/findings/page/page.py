@@ -1,12 +1,11 @@
 """A page for a colleague: the report, then an appendix with all that it rests on."""
 
-import importlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from markupsafe import Markup
 
@@ -15,20 +14,12 @@ from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
 from perfkit.findings.account import Account
 from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
+from perfkit.findings.shown import Picture, pictures
 from perfkit.findings.store import Recorded, finding_of, write_whole
 from perfkit.findings.text import plain, printable, templates
 
 _ENDS = (".html", ".htm")
-# Charts belong to questions, and those stand above what is found.
-_GALLERY = "perfkit.questions.gallery"
 UNSIGNED = Markup()
-
-
-class Picture(Protocol):
-    """A chart, as a page needs it."""
-
-    def in_page(self, prefix: str) -> str:
-        """HTML whose ids begin with ``prefix``, so that several fit on one page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +83,7 @@ def of_finding(
     finding = finding_of(document)
     report = document.report
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
-    # The table and the labels of the rates say the ratios.
-    gallery: Any = importlib.import_module(_GALLERY)
-    kinds = (kind for kind in gallery.kinds(document) if kind != "ratios")
-    figures = (gallery.chart(document, kind) for kind in kinds)
-    return page_of(report, figures, level=level, by=by)
+    return page_of(report, pictures(document), level=level, by=by)
 
 
 def signed(author: str, note: str) -> Markup:

@@ -48,6 +48,9 @@ class Page(HTMLParser):
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
+        # A browser takes such a tag for closed in SVG, and not in HTML.
+        if "svg" in self.open and tag not in VOID:
+            self.open.pop()
 
     def handle_endtag(self, tag):
         if self.open[-1:] != [tag]:

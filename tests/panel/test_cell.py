@@ -1,0 +1,88 @@
+"""The live chart of a run in a cell: there while it runs, and gone with its end."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit.charts.layout import OWN
+from perfkit.engine.plan import Prepared
+from perfkit.errors import RunError
+from perfkit.panel import cell
+from perfkit.questions.runs import watch
+from tests.findings import made
+from tests.panel import runs
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class Output:
+    """The output of a cell: what it shows, and all that it has shown."""
+
+    def __init__(self):
+        self.now, self.before = None, []
+
+    def display(self, bundle, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.update(bundle, raw=raw)
+        return self
+
+    def update(self, bundle, *, raw):
+        self.now = bundle
+        self.before.append(bundle)
+
+
+@pytest.fixture
+def output(monkeypatch):
+    output = Output()
+    monkeypatch.setattr("IPython.display.display", output.display)
+    monkeypatch.setattr(cell, "machine", lambda: made.MACHINE)
+    return output
+
+
+def session(**options):
+    finding = made.finding(runs.RATES, against="slow")
+    return runs.Session(SimpleNamespace(), finding, **options)
+
+
+def test_the_chart_is_that_of_a_panel_and_is_gone_once_the_run_is_over(output):
+    running = session()
+    display = cell.CellDisplay(running)
+    chart, shown = display._chart, []
+    chart.observe(lambda change: shown.append(change.new), ["picture", "doing"])
+    assert watch(running, display) is running.finding
+    (live, left) = output.before
+    assert VIEW in live
+    assert "interrupt the kernel" in live["text/html"]
+    assert "interrupt the kernel" in live["text/plain"]
+    pictures = [entry["rows"] for entry in shown if "rows" in entry]
+    assert {row["name"] for row in pictures[-1]} == {*runs.RATES}
+    # There are no rows yet while the data are prepared.
+    assert shown[0]["said"] == "Preparing the data, once"
+    assert "interrupt the kernel" in chart.state
+    assert left == {}
+    # Nothing of it is left in the kernel.
+    assert chart.comm is None
+    assert display._box.comm is None
+
+
+def test_a_run_that_fails_leaves_its_sentence_and_no_chart(output):
+    running = session(told=lambda: [], fails=RunError("There is no trial."))
+    with pytest.raises(RunError, match="no trial"):
+        watch(running, cell.CellDisplay(running))
+    assert output.now == {}
+
+
+def test_a_microbenchmark_told_before_the_first_trial_is_drawn_as_a_share(output):
+    notes = {"microbenchmarks": {"slow": {"unit": "B"}, "fast": {"unit": "FLOP"}}}
+
+    def told():
+        yield Prepared(notes)
+        yield from runs.events()
+
+    running = session(told=told)
+    display = cell.CellDisplay(running)
+    pictures = []
+    display._chart.observe(lambda change: pictures.append(change.new), "picture")
+    watch(running, display)
+    assert pictures[-1]["unit"] == OWN
