@@ -249,6 +249,7 @@ CASES = {
     "single-elements": [
         of(SLOW_INPUT, kinds=["FlatMap"], out=9000),
         of(SLOW_INPUT, kinds=["FlatMap"], out=20),
+        of(SLOW_INPUT, kinds=["FlatMap[0]", "Generator"], out=9000),
         of(SLOW_INPUT, kinds=["Batch"], out=9000),
     ],
     "python-batches": [

@@ -143,7 +143,8 @@ class View:
         return (
             below
             for below in self.account.stages
-            if below.path.startswith(f"{stage.path}::") and _WORKS.search(below.kind)
+            if below.path.startswith((f"{stage.path}::", f"{stage.path}["))
+            and _WORKS.search(below.kind)
         )
 
     def line_of(self, stage: Stage) -> Line | None:

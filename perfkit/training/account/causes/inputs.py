@@ -91,6 +91,9 @@ def _single_elements(view: View) -> Iterator[Evidence]:
     updates = max(1, view.account.updates)
     for stage in view.stages("FlatMap", "Interleave", "Window", "Unbatch"):
         line = view.line_of(stage)
+        # What `from_generator` is made of is not the user's to change.
+        if any(below.kind == "Generator" for below in view.works_below(stage)):
+            continue
         is_hot = line and _is_large(view) and view.share(line) >= 0.02
         if line and is_hot and stage.out > _SMALL:
             yield Evidence(
