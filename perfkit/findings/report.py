@@ -168,7 +168,7 @@ class Verdict:
     def facts_table(self) -> Table:
         """Its facts, a row each."""
         rows = tuple((fact.label, fact.value, fact.interval) for fact in self.facts)
-        return Table("What was measured", ("", "", "95 % interval"), rows)
+        return Table("What was measured", ("number", "value", "95 % interval"), rows)
 
     def _repr_html_(self) -> str:
         fold = Fold("How sure is this?", self.because, (self.facts_table,))
