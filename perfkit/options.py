@@ -214,9 +214,9 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     training = (
         "a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
         "function that returns a compiled Keras model and its data, and if you like a "
-        "dict of arguments for fit; on Linux it writes to copies and reaches no "
-        "network (PERFKIT_ONLINE=1 allows the network); where the system cannot do "
-        "that, a script is refused"
+        "dict of arguments for fit; it writes to copies and reaches no network "
+        "(PERFKIT_ONLINE=1 allows the network); what this system cannot hold back is "
+        "said"
     )
     _add(parser, "training", "FILE.py", training)
     _add_fit(parser)
