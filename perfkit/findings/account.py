@@ -145,7 +145,12 @@ class Stage:
     @property
     def kind(self) -> str:
         """As TensorFlow ran it, without its version: ``"ParallelMap"``."""
-        return re.sub(r"(V\d+)?(\[\d+\])?$", "", self.path.rpartition("::")[2])
+        return stage_kind(self.path)
+
+
+def stage_kind(path: str) -> str:
+    """What the innermost stage of a path is, without its version and number."""
+    return re.sub(r"(V\d+)?(\[\d+\])?$", "", path.rpartition("::")[2])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ operations first, then the input's if the step waits for that.
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from perfkit.findings.account import (
     SET_UP,
     THREAD,
     WAITING,
+    stage_kind,
 )
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
@@ -51,8 +52,8 @@ _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
 _FEW_TRACES = 2
 _IDLE_S, _LULL_S = 0.005, 0.05
-# What TensorFlow adds to the kind of a stage.
-_STATES = re.compile(r"^(?:Finite|Forever|Empty)|V\d+$|\[\d+\]")
+# What TensorFlow puts before the kind of a stage.
+_STATES = re.compile(r"^(?:Finite|Forever|Empty)")
 _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
@@ -121,7 +122,14 @@ def charge(folder: str) -> dict[str, Any]:
 
 def _kind(path: str) -> str:
     """What the innermost stage of a path is, as the class of its dataset is called."""
-    return _STATES.sub("", path.rpartition("::")[2])
+    return _STATES.sub("", stage_kind(path))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The paths of the stages that a stage feeds, the nearest first."""
+    while "::" in path:
+        path = path.rpartition("::")[0]
+        yield path
 
 
 class _Charging:
@@ -498,10 +506,13 @@ class _Charging:
         counts = Counter[tuple[int, str]]()
         for window, _ in self.windows:
             counts.update(window.counts)
-        below = Counter[str]()
+        # Elements that came from right below a stage, and the most of any below it.
+        below, inside = Counter[str](), Counter[str]()
         counts.update(self._unfinished(counts))
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
+            for above in _above(path):
+                inside[above] = max(inside[above], count)
         for (number, path), count in counts.items():
             if not 0 <= number < len(self.stage_places) or path.endswith("::Root"):
                 continue
@@ -511,8 +522,7 @@ class _Charging:
                 self.rows[place].beside_s += 0.0
             if place in self.rows:
                 self.rows[place].stages.append(len(self.stages))
-            inside = (n for (_, p), n in counts.items() if p.startswith(f"{path}::"))
-            given = below[path] or max(inside, default=0)
+            given = below[path] or inside[path]
             self.stages.append(
                 {"path": path, "place": place, "out": count, "given": given}
             )
@@ -525,11 +535,8 @@ class _Charging:
         They have no events; a stage is known by its kind if only one line made such.
         """
         seen = {path for _, path in counts}
-        above = {
-            "::".join(parts[:length])
-            for parts in (path.split("::") for path in seen)
-            for length in range(3, len(parts))
-        }
+        # Their first two parts are no stages.
+        above = {a for path in seen for a in _above(path) if a.count("::") > 1}
         places: dict[str, set[Place]] = defaultdict(set)
         numbers = dict[str, int]()
         for number, (place, name) in enumerate(self.raw["stages"]):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfkit.training.diagnose.layers import ONLINE
+from perfkit.training.diagnose.layers import ONLINE, call_library
 from perfkit.training.diagnose.replica import LARGEST_BYTES, Replica, enter
 
 # Set by whoever wants a training guarded where it could be sealed.
@@ -214,25 +214,14 @@ def _hold_sockets() -> bool:
 
 def _control(option: int, value: int, argument: int | bytes) -> None:
     """Set an option of this process, with ``prctl``."""
-    _call("prctl", option, value, argument, 0, 0)
+    call_library("prctl", option, value, argument, 0, 0)
 
 
 def _system_call(number: int, *arguments: int | bytes | None) -> int:
     """Ask the kernel by number, where the C library has no name for it."""
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    return _call("syscall", number, *arguments)
-
-
-def _call(name: str, *arguments: int | bytes | None) -> int:
-    function = getattr(ctypes.CDLL(None, use_errno=True), name)
-    function.restype = ctypes.c_long
-    # A plain number would be passed with half of its bits.
-    words = (ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments)
-    if (result := int(function(*words))) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+    return call_library("syscall", number, *arguments)
 
 
 # Python. Where a path stands among the arguments of a change that Python reports, and

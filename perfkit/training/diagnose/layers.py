@@ -239,7 +239,21 @@ def _mount(
 def _call(name: str, *arguments: object) -> None:
     if sys.platform != "linux":
         raise OSError(f"{sys.platform} has no layers")
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, name)(*arguments):
+    call_library(name, *arguments)
+
+
+def call_library(name: str, *arguments: object) -> int:
+    """Call a function of the C library that is below 0 where the system refuses.
+
+    Raises:
+        OSError: It refuses.
+    """
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    # The others give an ``int``, whose sign would be lost in a longer number.
+    function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
+    # A plain number would be passed with half of its bits.
+    words = (ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments)
+    if (result := int(function(*words))) < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+    return result

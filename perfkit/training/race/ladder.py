@@ -19,10 +19,9 @@ from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
 from perfkit.charts.rates import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.plan import Event, Preparing
+from perfkit.engine.plan import Event
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import Note
-from perfkit.engine.trial import Limits
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import standings
@@ -57,7 +56,7 @@ from perfkit.training.race.sides import InPlace, Side
 AS_FOUND = "photos as found"
 _FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
 _LONGEST_LABEL, _MOST_RUNGS = 34, 12
-_SLICE_S, _LONGEST_S = 0.1, 120.0
+_LONGEST_S = 120.0
 # In a race's result: whether both sides do the same job, the batch size apart.
 _SAME_JOB = "same_job"
 _TITLE = "photos: how many times as fast as it was found"
@@ -185,15 +184,10 @@ class _LadderSession(RaceSession):
             yield from self._make_photographs(side)
         return (yield from super()._facts_of(side))
 
-    def _make_photographs(self, side: Side) -> Iterator[Event]:
-        work = _Photographs(side)
-        running = self._starter().start(work, self._seed, Limits(silence=_LONGEST_S))
-        try:
-            while not (running.outcome or self._stopped.is_set()):
-                running.poll(_SLICE_S)
-                yield Preparing("Making the photographs")
-        finally:
-            running.kill("stopped", "was stopped")
+    def _make_photographs(self, side: Side) -> Generator[Event]:
+        running = yield from self._prepare(
+            _Photographs(side), _LONGEST_S, lambda _: "Making the photographs"
+        )
         if running.outcome != "completed" and not self._stopped.is_set():
             reason = running.message.rstrip(".")
             raise RunError(

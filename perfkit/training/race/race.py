@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from perfkit.engine import spread
 from perfkit.engine.host import Launchers, environment_of
+from perfkit.engine.launcher import Started
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Plan, Preparing
 from perfkit.engine.trial import Limits
@@ -211,14 +212,11 @@ class RaceSession(Session):
         """Look at a side; None where the race was stopped meanwhile."""
         if self._stopped.is_set():
             return None
-        longest = Limits(silence=_LONGEST_LOOK_S)
-        running = self._starter().start(First(side), self._seed, longest)
-        try:
-            while not (running.outcome or self._stopped.is_set()):
-                running.poll(_SLICE_S)
-                yield Preparing(look.doing(running.notes, f"Looking at {side.name}"))
-        finally:
-            running.kill("stopped", "was stopped")
+        running = yield from self._prepare(
+            First(side),
+            _LONGEST_LOOK_S,
+            lambda notes: look.doing(notes, f"Looking at {side.name}"),
+        )
         if self._stopped.is_set():
             return None
         outcome = running.outcome or "completed"
@@ -231,6 +229,29 @@ class RaceSession(Session):
         # Refused before any trial runs.
         _check_holds(side, set(self._variables[side.name]), facts)
         return facts
+
+    def _prepare(
+        self,
+        work: Callable[[], Iterator[Any]],
+        silence_s: float,
+        doing: Callable[[dict[str, Any]], str],
+    ) -> Generator[Event, None, Started]:
+        """Let a process work to its end, or until Stop, and say what it does.
+
+        Args:
+            work: What it does.
+            silence_s: Seconds without a word after which it is ended.
+            doing: What it does, in words, by what it has told.
+        """
+        limits = Limits(silence=silence_s)
+        running = self._starter().start(work, self._seed, limits)
+        try:
+            while not (running.outcome or self._stopped.is_set()):
+                running.poll(_SLICE_S)
+                yield Preparing(doing(running.notes))
+        finally:
+            running.kill("stopped", "was stopped")
+        return running
 
 
 def _check_reaches(side: Side, python: str) -> None:

@@ -14,14 +14,22 @@ def _lines_slowed(
         lines = [line for line in view.account.lines if is_slowed(line)]
         for text, setter in view.settings.items():
             if text.startswith(setting) and lines:
-                yield Evidence(
-                    lines=(*([setter] if setter else []), *lines[:6]),
-                    share=view.share(*lines),
-                    means=f"{view.percent(*lines)} of the time goes into lines that "
-                    f"{effect} because of it.",
+                yield _evidence(
+                    view, setter, lines, f"lines that {effect} because of it"
                 )
 
     return find
+
+
+def _evidence(
+    view: View, setter: Line | None, lines: list[Line], spent: str
+) -> Evidence:
+    """The line that set something first, then those that it slows."""
+    return Evidence(
+        lines=(*([setter] if setter else []), *lines[:6]),
+        share=view.share(*lines),
+        means=f"{view.percent(*lines)} of the time goes into {spent}.",
+    )
 
 
 _FIX = "Delete the line, or run it only where needed"
@@ -63,9 +71,5 @@ def _few_threads(view: View) -> Iterator[Evidence]:
     for text, setter in view.settings.items():
         match = _THREADS.search(text)
         if match and int(match[1]) < cores and lines:
-            yield Evidence(
-                lines=(*([setter] if setter else []), *lines[:6]),
-                share=view.share(*lines),
-                means=f"{view.percent(*lines)} of the time goes into operations that "
-                f"may use {match[1]} of {cores} cores.",
-            )
+            spent = f"operations that may use {match[1]} of {cores} cores"
+            yield _evidence(view, setter, lines, spent)
