@@ -174,6 +174,8 @@ class _Charging:
             if trace["place"] and trace["at"] >= raw["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 self.traces[key].append(trace["seconds"])
+        # Lines that had functions traced, each with the line where that begins.
+        self.definitions: list[list[Any]] = []
         self.call_counts = {(f, n): count for f, n, _, count in raw["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
@@ -484,6 +486,10 @@ class _Charging:
             if len(times) > _FEW_TRACES:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
+                if definition := self.raw["definitions"].get(name):
+                    # It has a row, although its time is its caller's.
+                    self.rows[tuple(definition)].beside_s += 0.0
+                    self.definitions.append([*place, *definition])
 
     def _add_setters(self) -> None:
         for _, place in self.raw["settings"]:
@@ -565,6 +571,7 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
+            "definitions": self.definitions,
             "callers": [
                 [*place, *calls.most_common(1)[0][0]]
                 for place, calls in self.graphs.callers.items()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.findings.account import THREAD, Stage
+from perfkit.findings.account import THREAD, Retraced, Stage
 from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.account.causes import CAUSES, swapped, tips
 from perfkit.training.account.causes.base import WORTH, Cause, Evidence, View
@@ -29,7 +29,7 @@ def found(cause, made, **more):
     frozen = frozenset(more.get("frozen", ()))
     settings = dict.fromkeys(more.get("settings", ()))
     padded = tuple((made.lines[n], share) for n, share in more.get("padded", ()))
-    seen = View(made, frozen, tuple(calls), tuple(backward), settings, (), padded)
+    seen = View(made, frozen, tuple(calls), tuple(backward), settings, (), (), padded)
     return [*BY_ID[cause].tips(seen)]
 
 
@@ -342,6 +342,18 @@ def test_a_frozen_model_is_named_where_a_step_calls_it():
     (tip,) = tips(of(FROZEN, calls), heard)
     assert (tip.cause, tip.lines) == ("frozen-layers", (1, 0))
     assert tip.share == pytest.approx(0.4)
+
+
+def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
+    defined = line(5, code="@tf.function")
+    heard = {"definitions": [["train.py", 1, "train.py", 5]]}
+    heard |= {"places": [["train.py", 1], ["train.py", 5]]}
+    shapes = Retraced(name="step", count=70, seconds=3.0, because=("x: [3], then [4]",))
+    (tip,) = tips(of(but(TRACED, traces=(shapes,)), defined), heard)
+    assert (tip.cause, tip.lines) == ("traced-again", (1, 0))
+    # One that is made anew in a loop is said where the loop is.
+    (tip,) = tips(of(TRACED, defined), heard)
+    assert tip.lines == (0,)
 
 
 def test_every_cause_has_a_case_and_a_name_of_its_own():

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import PYTHON, SET_UP, WAITING
-from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+from perfkit.training.account.causes.base import (
+    WORTH,
+    Evidence,
+    View,
+    cause,
+    distinct,
+)
 
 # A call in a loop: so often, and mostly something else than computing.
 _OFTEN, _FEW = 20, 4
@@ -187,7 +193,7 @@ def _callback(view: View) -> Iterator[Evidence]:
 
 @cause(
     "traced-again",
-    do="Let the function called at {where} be traced once",
+    do="Let the function of {where} be traced once",
     fix="Make the `tf.function` once, outside of the loop; hand it tensors, not "
     "numbers; `reduce_retracing=True` where shapes differ",
     swap="retracing",
@@ -200,11 +206,14 @@ def _traced_again(view: View) -> Iterator[Evidence]:
         if line.find_call("fit", "predict", "evaluate"):
             continue
         first = line.traces[0]
+        # What arguments it takes anew is said where it is defined.
+        definitions = [at for caller, at in view.definitions if caller is line]
         yield Evidence(
-            lines=(line,),
+            lines=distinct(*(definitions if first.because else ()), line),
             means=f"`{first.name}` was traced {first.count} times, "
             f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
             "time.",
+            share=share,
         )
 
 
