@@ -280,7 +280,14 @@ def _verdict(room: Classroom) -> Verdict:
             return Verdict(
                 headline=f"See to {subject} first.", much=reason, sure="sure"
             )
-    count = f"the median of {len(room.passports)} machines"
+    number = len(room.passports)
+    if number < MEDIAN_FROM:
+        more = "one more" if number == MEDIAN_FROM - 1 else "two more"
+        return Verdict(
+            headline="Fewer than three machines have no median to be held against.",
+            next=f"Add {more}; `perfkit compare A.json B.json` compares two.",
+        )
+    count = f"the median of {number} machines"
     places = range(len(room.passports)) if room.you is None else [room.you]
     slowest = {place: slow for place in places if (slow := room.slowest(place))}
     if not slowest:
