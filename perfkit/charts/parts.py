@@ -92,9 +92,9 @@ _REST = "unexplained"
 
 
 def has_split(diagnosis: Diagnosis) -> bool:
-    """Whether the step was measured and taken apart, and some part is known."""
-    sizes = (part.seconds or part.high for part in diagnosis.split.values())
-    return diagnosis.step is not None and any(sizes)
+    """Whether the step was measured, and what some part takes is known."""
+    known = any(part.seconds for part in diagnosis.split.values())
+    return diagnosis.step is not None and known
 
 
 def split(diagnosis: Diagnosis) -> Figure:
