@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -400,7 +401,12 @@ def _lab(args: Namespace) -> int:
     open_lab(Path(args.folder), browser=not args.no_browser, port=args.port, **first)
 
 
-def _skill(_: Namespace) -> int:
+def _skill(args: Namespace) -> int:
+    if args.schema:
+        from perfkit.documents import json_schema
+
+        print(json.dumps(json_schema(args.schema), indent=1))
+        return DONE
     print(Path(__file__).with_name("skill.md").read_text(encoding="utf-8"), end="")
     return DONE
 

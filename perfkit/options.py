@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import perfkit
+from perfkit.documents import KINDS
 from perfkit.errors import BadParameterError
 from perfkit.findings.page.export import CODE
 from perfkit.questions import experiments, find_class, unknown
@@ -347,6 +348,11 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "--port", "N", "the first port to try (8888)", type=int)
 
 
+def _fill_skill(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    text = f"print the JSON Schema of what --json writes instead: {', '.join(KINDS)}"
+    _add(parser, "--schema", "KIND", text, choices=KINDS)
+
+
 _FILLERS = {
     "doctor": _fill_doctor,
     "run": _fill_run,
@@ -361,6 +367,7 @@ _FILLERS = {
     "fleet": _fill_fleet,
     "export": _fill_export,
     "lab": _fill_lab,
+    "skill": _fill_skill,
 }
 
 

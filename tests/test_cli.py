@@ -14,6 +14,7 @@ import pytest
 
 import perfkit
 from perfkit import cli
+from perfkit.documents import KINDS
 from perfkit.findings import store
 from perfkit.machine.record import Start
 from tests.findings import made
@@ -372,3 +373,12 @@ def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
     run = shell('rmdir "$PWD"; exec "$0" -m perfkit doctor', tmp_path / "gone")
     assert "TensorFlow trains" in run.stdout
     assert run.stderr == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
+    assert cli.main(["skill", "--schema", kind]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+    assert record["properties"]["kind"]["enum"] == [kind]
+    assert {"schema", "recorded"} <= record["properties"].keys()
