@@ -11,7 +11,11 @@ import math
 import re
 from collections.abc import Iterator
 
-from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
+from perfkit.findings.diagnosis import (
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
+    WITHOUT_VALIDATION,
+)
 from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.resident import one_iterator
 from perfkit.training.diagnose.change import Candidates, Change, Untested, with_option
@@ -217,7 +221,6 @@ CALLBACK = KnownCause(
     needs_fit=True,
 )
 
-_WITHOUT = "without validation"
 # Times as many epochs from one validation to the next.
 SELDOM = 5
 
@@ -241,7 +244,7 @@ def validation(facts: Facts) -> Candidates:
     less = functools.partial(Change, inferred_if=SHORTENED, mind=mind)
     fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
     yield less(
-        name=_WITHOUT,
+        name=WITHOUT_VALIDATION,
         changes=f"No validation{steps} after every {often}.",
         fix=f"{fewer} validation_steps, or a larger batch for the validation data",
         subject=_WITHOUT_IT,
@@ -256,7 +259,7 @@ def validation(facts: Facts) -> Candidates:
         fix=f"model.fit(..., validation_freq={seldom})",
         do=f"Validate every {seldom} epochs",
         apply=functools.partial(validate_seldom, epochs=seldom),
-        after=_WITHOUT,
+        after=WITHOUT_VALIDATION,
     )
 
 
