@@ -28,7 +28,8 @@ from perfkit.findings.account import (
 )
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
-from perfkit.training.account.places import Kind, Place
+from perfkit.training.account.places import IN_GRAPHS, Kind, Place
+from perfkit.training.account.sampler import VALIDATION
 from perfkit.training.account.trace import (
     Grid,
     Intervals,
@@ -45,8 +46,6 @@ _OF_SAMPLES = {
     Kind.TRACED: SET_UP,
     Kind.SET_UP: SET_UP,
 }
-# Samples of which only a trace tells what they are of.
-_IN_GRAPHS = (Kind.GRAPH, Kind.DATA)
 # A context with less of its seconds in windows borrows from those of its line.
 _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
@@ -221,7 +220,7 @@ class _Charging:
         # Before the first operation and behind the last one runs what was cut off.
         ends = steps.begin.min(initial=np.inf), steps.end.max(initial=-np.inf)
         uncut = grid.within(*ends) | (on_card or not len(steps.begin))
-        for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
+        for place, call in {(p, c) for p, c, k, _ in labels if k in IN_GRAPHS}:
             for near in (False, True):
                 context = place, call, near
                 self._split_context(
@@ -242,7 +241,7 @@ class _Charging:
     ) -> None:
         place, call, near = context
         mine = [
-            p == place if near else (p, c) == (place, call) and k in _IN_GRAPHS
+            p == place if near else (p, c) == (place, call) and k in IN_GRAPHS
             for p, c, k, _ in labels
         ]
         member = grid.over(np.array(mine, float)) * inside
@@ -423,11 +422,11 @@ class _Charging:
             seconds *= share
             if not seconds:
                 continue
-            if kind in _IN_GRAPHS:
+            if kind in IN_GRAPHS:
                 self._spread(place, call, kind, seconds)
             row = self.rows[place]
-            row.calls[call][1] += seconds
-            if kind not in _IN_GRAPHS:
+            row.calls["fit" if call == VALIDATION else call][1] += seconds
+            if kind not in IN_GRAPHS:
                 row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
                 row.eager_s += seconds * (kind == Kind.COMPUTING)
             if kind == Kind.CALLBACK:

@@ -9,7 +9,7 @@ from perfkit.errors import BadParameterError
 from perfkit.training.account import collect
 from perfkit.training.account.collect import _progress, _raw, _Windows
 from perfkit.training.account.places import Kind, Places
-from perfkit.training.account.sampler import Key, Sampler
+from perfkit.training.account.sampler import VALIDATION, Key, Sampler
 from perfkit.training.account.watch import Watch
 from perfkit.training.diagnose.maker import InFile
 from perfkit.training.diagnose.script import WholeScript
@@ -115,6 +115,29 @@ def test_where_another_profiler_runs_there_are_no_windows(windows, monkeypatch):
     assert made.failed == "Another profiler runs."
     assert made.traced == []
     assert made.is_done
+
+
+def test_what_takes_long_and_was_not_traced_is_waited_for(windows):
+    made, clock, watch = windows
+    watch.steps = 100
+    trains = Key(("train.py", 3), "fit", Kind.GRAPH, True)
+    validates = trains._replace(call=VALIDATION, kind=Kind.DATA)
+    made.sampler.seconds.update({trains: 3.0, validates: 1.0})
+    made.sampler.key = trains
+    run(made, clock, 6.0)
+    (window,) = made.traced
+    window["samples"] = [(104.0, trains)]
+    # The second one is due.
+    run(made, clock, 10.0)
+    assert len(made.traced) == 1
+    made.sampler.key = validates
+    run(made, clock, 10.5)
+    assert len(made.traced) == 2
+    # It is waited for no longer than a little.
+    made.sampler.key = trains
+    made.traced[-1]["samples"] = []
+    run(made, clock, 31.0)
+    assert len(made.traced) == 5
 
 
 def test_what_was_seen_is_written_as_json(windows):

@@ -20,6 +20,7 @@ KERAS = f"{PACKAGES}/keras/src"
 TF = f"{PACKAGES}/tensorflow/python"
 FIT = (f"{KERAS}/backend/tensorflow/trainer.py", "fit")
 PREDICT = (f"{KERAS}/backend/tensorflow/trainer.py", "predict")
+EVALUATE = (f"{KERAS}/backend/tensorflow/trainer.py", "evaluate")
 CALLED = (f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__")
 RUNS = (f"{TF}/eager/polymorphic_function/atomic_function.py", "call_flat")
 TRACES = (f"{TF}/framework/func_graph.py", "func_graph_from_py_func")
@@ -123,6 +124,8 @@ TRAINS = ("mine", "train", 9)
         ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
         # What only wraps a function does not name it.
         ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", Kind.GRAPH),
+        ([TRAINS, WRAPPER, FIT, EVALUATE, NEXT], 9, "validation", Kind.DATA),
+        ([TRAINS, EVALUATE, CALLED, RUNS], 9, "evaluate", Kind.GRAPH),
         # A trace belongs to the line that called for it.
         ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
          Kind.TRACED),
