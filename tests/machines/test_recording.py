@@ -142,13 +142,6 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     assert [r.rate for r in kept.microbenchmarks] == pytest.approx(rates, rel=1e-5)
 
 
-def test_it_can_be_stopped_before_it_has_begun(machine):
-    recorder = Recorder(60.0, "lab 7", clock=machine)
-    recorder.stop()
-    assert recorder.record(Display()).stopped
-    assert machine.budgets == {}
-
-
 def test_what_cannot_be_measured_or_written_is_said_and_the_rest_is_kept(
     machine, tmp_path, monkeypatch
 ):
