@@ -1,13 +1,11 @@
 import base64
 import json
-import os
 from functools import partial
 
 import nbformat
 import pytest
 from nbformat import v4
 
-from perfkit.findings import store
 from perfkit.findings.page import notebook
 from perfkit.findings.page.clean import Room
 from perfkit.findings.page.export import export
@@ -18,7 +16,6 @@ from tests.findings.page.books import (
     PNG,
     book,
     code,
-    error,
     printed,
     result,
     widget,
@@ -89,33 +86,6 @@ def test_code_is_folded_shown_or_hidden(page, how, details, seen):
     assert "ready" in shown.text
 
 
-NEVER = "never run, or its outputs were cleared"
-UNTOLD = "Results are as they were saved; the file does not tell whether a cell was"
-
-
-@pytest.mark.parametrize(
-    ("cells", "said", "warns"),
-    [
-        ([code("1", count=None)], (NEVER, "Code, not run"), True),
-        ([code("1", result(text="2"))], ("Nothing was run for this", UNTOLD), False),
-        ([code("1", count=2), code("2", count=9), code(" ", count=None)], (), False),
-        ([code("1"), code("2", count=None)], ("1 of its 2 code cells was not",), True),
-        ([code("1", count=3), code("2", count=2)], ("not run from top to",), True),
-        ([code("1", error("x"))], ("1 of its code cells ended in an error",), True),
-    ],
-)
-def test_a_notebook_says_whether_it_was_run_and_what_it_cannot_tell(
-    page, cells, said, warns
-):
-    shown = page("# T", "Nothing is below.", *cells)
-    assert [words for words in said if words not in shown.text] == []
-    # A warning stands above the text.
-    (text,) = [n for n, tag in enumerate(shown.elements) if tag == ("p", {})][:1]
-    notices = [n for n, tag in enumerate(shown.elements) if tag[0] == "ul"]
-    assert bool(notices) == warns
-    assert all(notice < text for notice in notices)
-
-
 def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     trap = tmp_path / "ran"
     page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
@@ -134,16 +104,6 @@ def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
     assert page.words("h1") == ["Old"]
     assert "1 + 1" in page.text
-
-
-def test_findings_that_came_after_the_notebook_are_told(page, tmp_path):
-    folder = tmp_path / "perfkit-findings"
-    path = store.save(finding(), folder)
-    os.utime(path, (2e9, 2e9))
-    shown = page("# T", code("finding", printed("x")))
-    assert "1 finding is newer than the notebook's file." in shown.text
-    os.utime(path, (1e9, 1e9))
-    assert "newer" not in page("# T", code("finding", printed("x"))).text
 
 
 def test_charts_stand_in_the_page_with_their_words_and_it_stays_small(page):
