@@ -126,19 +126,6 @@ def test_a_commit_has_its_own_files_and_all_that_git_does_not_keep(repository, t
         assert str(caught.value) == said
 
 
-def test_beside_what_only_the_commit_keeps_lies_what_it_lacks(repository, take):
-    write(repository, sets__labels="then")
-    commit_all(repository, "three")
-    git(repository, "rm", "-rq", "--cached", "sets")
-    write(repository, sets__labels="now", sets__images="pixels")
-    git(repository, "rm", "-q", "--cached", "later.py")
-    write(repository, later_py="LATER = 'mine'\n")
-    tree = take("HEAD", repository / "train.py").tree
-    found = {path.name: path.read_text() for path in (tree / "sets").iterdir()}
-    assert found == {"labels": "then", "images": "pixels"}
-    assert (tree / "later.py").read_text() == "LATER = True\n"
-
-
 @pytest.mark.parametrize("was", ["a link", "a file"])
 def test_nothing_is_linked_behind_what_was_no_folder_then(
     repository, take, tmp_path, was

@@ -16,7 +16,6 @@ from perfkit.training.race.learning import (
     COMPILED,
     Learning,
     alike,
-    describe,
     examples_to,
     first_losses,
     in_learning,
@@ -60,13 +59,6 @@ def test_examples_are_counted_on_from_epoch_to_epoch():
     # What was told is told once, and without a loss there is nothing to tell.
     for logs in (None, {}, {"accuracy": 1.0}):
         learning.reach(99, logs)
-    assert told(learning) == {}
-
-
-@pytest.mark.parametrize("made", [None, "loop", (1,), [1, 2]])
-def test_what_is_no_model_with_data_is_left_as_it_is(made):
-    learning = Learning(lambda: made)
-    assert learning() is made
     assert told(learning) == {}
 
 
@@ -127,17 +119,6 @@ def test_callbacks_are_kept_however_they_are_given(given):
     *_, made = Learning(lambda: (1, 2, {"callbacks": listed}))()
     assert made["callbacks"] is listed
     assert len(listed.callbacks) == 2
-
-
-def test_how_a_model_was_compiled_is_words_and_numbers():
-    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
-    loss = keras.losses.MeanSquaredError()
-    found = describe(network(keras.optimizers.SGD(falling), loss))
-    assert found["learning rate"] == "ExponentialDecay from 0.1"
-    assert found["loss"] == "MeanSquaredError"
-    found = describe(network("rmsprop", lambda y, p: (y - p) ** 2))
-    assert found["learning rate"] == pytest.approx(0.001)
-    assert found["loss"] == "function"
 
 
 def compare(one, other, rounds=3):
@@ -337,16 +318,6 @@ def test_the_best_of_several_is_named_and_any_may_be_the_one_held_against():
     assert answer.best.ratio == pytest.approx(2, rel=0.1)
     with pytest.raises(BadParameterError, match="no side of this race"):
         to_goal(asked, against="fourth.py")
-
-
-def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
-    made = raced({OLD: wavering(3000.0), NEW: wavering(1000.0)})
-    found = perfkit.time_to_loss(made, GOAL, guess="3x")
-    assert "Your guess: 3x" in repr(found)
-    assert any("Measured on" in line for line in found.report.foot)
-    assert found.report.stamp == ""
-    shown = perfkit.time_to_loss(replace(made, replayed=True), GOAL)
-    assert "not run here" in repr(shown)
 
 
 def test_what_is_no_race_and_no_loss_is_refused():

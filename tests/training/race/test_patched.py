@@ -1,6 +1,5 @@
 """A patch is printed where a race shows that it helps, and nowhere else."""
 
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ from perfkit.findings import store
 from perfkit.findings.reports import TYPED
 from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.maker import maker
-from perfkit.training.diagnose.source import text_of
 from perfkit.training.race import race as races
 from perfkit.training.race.commits import changed
 from perfkit.training.race.race import NAME, open_proof, proof_of
@@ -168,17 +166,6 @@ def test_the_race_holds_the_patched_text_against_the_script(
     session.stop()
     list(session.events())
     assert not Path(copied.maker.path).exists()
-
-
-def test_a_notebook_is_copied_with_its_code_alone(project):
-    cells = [{"cell_type": "code", "source": [TRAINING]}]
-    write(project, **{"train.ipynb": json.dumps({"cells": cells})})
-    made = maker("train.ipynb")
-    written = patch(diagnosis(causes=[GRAPH]), made, project)
-    write(project, **{"copy.ipynb": written.copy.decode()})
-    code = TRAINING.replace(", run_eagerly=True", "")
-    assert text_of(str(project / "copy.ipynb")) == code.rstrip("\n")
-    assert written.text.startswith(b"train.ipynb, code cell 1, line 7")
 
 
 @pytest.fixture
