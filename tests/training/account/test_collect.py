@@ -1,13 +1,12 @@
 """When moments are traced, and what is written down of them."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.training.account import collect
-from perfkit.training.account.collect import _progress, _raw, _Windows
+from perfkit.training.account.collect import _raw, _Windows
 from perfkit.training.account.places import Kind, Places
 from perfkit.training.account.sampler import Key, Sampler
 from perfkit.training.account.watch import Watch
@@ -88,21 +87,6 @@ def test_nothing_is_traced_before_it_trains_or_while_it_traces(windows):
     assert made.traced
 
 
-def test_what_never_trains_is_traced_late(windows):
-    made, clock, _ = windows
-    run(made, clock, 29.9)
-    assert made.traced[0]["started"] >= 100 + 0.7 * 30
-
-
-def test_windows_that_take_long_to_write_are_few(windows, monkeypatch):
-    made, clock, watch = windows
-    watch.steps = 100
-    monkeypatch.setattr(Traced, "costs", 4.0)
-    run(made, clock, 40.0)
-    assert 1 <= len(made.traced) <= 2
-    assert made.is_done
-
-
 def test_where_another_profiler_runs_there_are_no_windows(windows, monkeypatch):
     made, clock, watch = windows
     watch.steps = 100
@@ -135,19 +119,6 @@ def test_what_was_seen_is_written_as_json(windows):
         "import",
     ]
     assert raw["updates"] == 100
-
-
-def test_meanwhile_the_lines_that_take_most_are_told():
-    seconds = {
-        Key(("train.py", n), call, Kind.GRAPH, True): float(n)
-        for n in range(10)
-        for call in ("fit", "")
-    }
-    seconds[Key(None, "", Kind.IMPORT, False)] = 99.0
-    told = _progress(SimpleNamespace(seconds=seconds), 4.0)
-    assert told["spent_s"] == 4.0
-    assert [line for _, line, _ in told["rows"]] == [9, 8, 7, 6, 5, 4, 3, 2]
-    assert told["rows"][0][2] == pytest.approx(9 / 45)
 
 
 def test_a_function_in_a_file_stands_for_the_fit_that_perfkit_calls(tmp_path):
