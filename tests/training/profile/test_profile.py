@@ -4,7 +4,6 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.engine.processes import Ended, in_process
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
+from perfkit.errors import BadFileError, BadParameterError, RunError
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import parse
@@ -99,12 +98,6 @@ def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
     assert not mark.exists()
     marks = perfkit.fresh(functools.partial(trainings.marks_in, str(tmp_path)))
     assert marks == [0, 1, 2]
-
-
-def test_executions_of_several_steps_are_told(tmp_path):
-    told = traced(trainings.several_at_once, tmp_path, steps=2).notes[STEPPED]
-    assert told["at_a_time"] == 2
-    assert len(told["traced_s"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -253,26 +246,6 @@ def test_a_table_that_ends_the_process_costs_no_other():
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("pip", "command"),
-    [
-        (True, 'python -m pip install "xprof>=2.22"'),
-        (
-            False,
-            ".venv/bin/python -m ensurepip && .venv/bin/python -m pip install "
-            '"xprof>=2.22"',
-        ),
-    ],
-)
-def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, command):
-    there = {"pip": object()} if pip else {}
-    monkeypatch.setattr(importlib.util, "find_spec", there.get)
-    monkeypatch.setattr(sys, "prefix", "/home/ada/perfkit/.venv")
-    with pytest.raises(MissingPartError) as caught:
-        profile.version()
-    assert str(caught.value).endswith(f"in this environment: {command}")
-
-
 # Its tables made into records.
 
 
@@ -291,14 +264,6 @@ def test_a_step_keeps_all_its_parts_in_seconds():
     )
     (step,) = profile.steps(json.dumps(made))
     assert step.parts == {"sparse": 0.002}
-
-
-def test_stages_come_with_the_most_expensive_first():
-    text = json.dumps(profiled.steps_table((4.0, 1.0)))
-    stages = profile.stages(text)
-    assert [stage.name for stage in stages] == ["Root::Map", "Iterator::Root"]
-    assert stages[1].total_s == pytest.approx(0.003)
-    assert stages[0].count == 320
 
 
 def test_idle_time_is_no_operation():
@@ -350,14 +315,6 @@ def test_memory_is_told_in_bytes_though_xprof_writes_texts():
 def test_what_is_no_table_is_told_in_a_sentence(read, text):
     with pytest.raises(BadFileError, match="xprof gave a table that this perfkit"):
         read(text)
-
-
-def test_what_the_profiler_warns_of_is_found():
-    made = profiled.steps_table((4.0, 1.0))
-    made[3] = profiled.table([{"severity": "ERROR", "message": "CUPTI was refused"}])
-    assert profile.warnings_of(json.dumps(made)) == ("CUPTI was refused",)
-    assert profile.warnings_of(json.dumps(profiled.steps_table((4.0, 1.0)))) == ()
-    assert profile.warnings_of("none") == ()
 
 
 # Why a trace holds no kernels, told from logs: no machine here refuses.

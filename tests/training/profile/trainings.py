@@ -49,10 +49,6 @@ def short_epochs():
     return _model(), _data(4), {"validation_data": validation, "callbacks": [seen]}
 
 
-def several_at_once():
-    return _model(steps_per_execution=2), _data(8)
-
-
 def raising():
     raise KeyError("lost")
 
