@@ -1,4 +1,3 @@
-import json
 import os
 from pathlib import Path
 
@@ -29,22 +28,6 @@ def opened(monkeypatch, tmp_path):
 
     monkeypatch.setattr(os, "execve", execve)
     return opened
-
-
-@pytest.mark.parametrize(
-    ("file", "asked", "url"),
-    [
-        (lab.FIRST_NOTEBOOK, "", "/lab/tree/notebooks/00_start_here.ipynb"),
-        ("notebooks/other.ipynb", "", "/lab/tree/notebooks"),
-        ("other.ipynb", "", "/lab"),
-        ("other.ipynb", "missing.ipynb", "/lab"),
-    ],
-    ids=["the notebook", "its folder", "the root", "the root without the asked"],
-)
-def test_what_is_there_of_the_first_notebook_is_shown(tmp_path, file, asked, url):
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).touch()
-    assert first_url(tmp_path, asked or lab.FIRST_NOTEBOOK) == url
 
 
 @pytest.mark.fault("lab", "path", sees="The notebook is open.")
@@ -98,22 +81,6 @@ def test_one_file_sets_the_budget_of_all_notebooks(
     assert capsys.readouterr().out == "Recordings are shown in place of runs.\n"
 
 
-def test_two_folders_do_not_share_what_is_open(tmp_path, opened):
-    seen = set()
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        seen.add(opened(tmp_path / name)[1]["JUPYTERLAB_WORKSPACES_DIR"])
-    assert len(seen) == 2
-
-
-def test_a_second_start_keeps_the_layout_of_the_first(tmp_path, opened):
-    opened()
-    (layout,) = (tmp_path / "state").rglob("*.jupyterlab-workspace")
-    layout.write_text("mine")
-    opened()
-    assert layout.read_text() == "mine"
-
-
 @pytest.mark.fault(
     "lab", "home", sees="Set XDG_STATE_HOME to a folder that you can write to."
 )
@@ -121,15 +88,3 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "state").touch()
     with pytest.raises(BadFileError, match="XDG_STATE_HOME"):
         open_lab(tmp_path, state=tmp_path / "state")
-
-
-def test_every_part_that_is_left_out_exists_in_this_jupyterlab():
-    import jupyterlab
-
-    page = json.loads((lab._SETTINGS / "page_config.json").read_text())
-    core = json.loads(
-        (Path(jupyterlab.__file__).parent / "staging" / "package.json").read_text()
-    )
-    known = core["jupyterlab"]["extensions"]
-    names = {name.partition(":")[0] for name in page["disabledExtensions"]}
-    assert names <= set(known)
