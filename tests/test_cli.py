@@ -12,7 +12,6 @@ from unittest.mock import Mock
 
 import pytest
 
-import perfkit
 from perfkit import cli
 from perfkit.findings import store
 from perfkit.machine.record import Start
@@ -62,28 +61,6 @@ def everything_from(terminal):
             text += part
     os.close(terminal)
     return text.decode()
-
-
-def test_list_names_every_experiment_with_its_question(napping, capsys):
-    assert cli.main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    at = lines.index("napping")
-    assert lines[at + 1] == "  Does a nap between two batches cost anything?"
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("--version", f"perfkit {perfkit.__version__}"),
-        ("doctor --help",
-         "0 nothing fails (a warning is no failure); 1 something fails"),
-    ],
-)  # fmt: skip
-def test_the_version_and_the_codes_of_the_doctor_are_said(capsys, line, said):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(line.split())
-    assert ended.value.code == 0
-    assert said in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -206,15 +183,6 @@ def test_show_writes_a_saved_finding_and_draws_its_chart(tmp_path, capsys):
     assert f"Cannot write {where}" in capsys.readouterr().err
 
 
-def test_lab_opens_the_folder_that_is_given(monkeypatch, tmp_path):
-    opened = []
-    monkeypatch.setattr(
-        "perfkit.lab.open_lab", lambda root, **how: opened.append((root, how))
-    )
-    cli.main(["lab", str(tmp_path), "--no-browser", "--port", "9000"])
-    assert opened == [(tmp_path, {"browser": False, "port": 9000})]
-
-
 @pytest.mark.measures
 def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     parent, child = pty.openpty()
@@ -240,18 +208,6 @@ def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     assert 0 < rates["awake"] <= 8 / 0.010
     assert 0 < rates["napping"] <= 8 / 0.015
     assert json.loads(kept.read_text()) == written
-
-
-@pytest.mark.measures
-def test_json_is_all_on_stdout_and_the_environment_makes_a_run_small(tmp_path):
-    small = {"PERFKIT_BUDGET": "2", "COLUMNS": "60"}
-    run = start("run napping --seed 7 --json -", tmp_path, **small)
-    out, err = run.communicate()
-    document = json.loads(out)
-    assert (document["kind"], document["seed"]) == ("finding", 7)
-    assert document["budget_s"] == 2.0
-    assert document["verdict"]["headline"] in err
-    assert "\x1b" not in out + err
 
 
 @pytest.mark.measures
@@ -315,12 +271,6 @@ def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path)
     assert err.count("\n") == 1
     assert "tensorflow, which is not installed" in err
     assert '`pip install ".[tensorflow]"` in the folder' in err
-
-
-@pytest.mark.parametrize("line", ["list", "run --help", "run data-pipeline --help"])
-def test_without_tensorflow_everything_but_a_run_works(tmp_path, line):
-    out, _ = ended(start(line, tmp_path))
-    assert "data-pipeline" in out
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

@@ -183,12 +183,6 @@ def test_perfkit_declares_what_it_imports_and_only_what_it_needs():
     assert {bound.operator for bound in bounded} == {">="}
 
 
-@pytest.mark.parametrize("module", COMES_WITH)
-def test_what_comes_with_a_package_is_required_by_it(module):
-    needs = importlib.metadata.requires(COMES_WITH[module]) or ()
-    assert {canonicalize_name(owner) for owner in owners_of()[module]} & declared(needs)
-
-
 def test_the_wheel_holds_the_package_and_what_the_project_declares(tmp_path):
     # What `pip install .` builds and installs, built with what is here.
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]

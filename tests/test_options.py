@@ -64,23 +64,3 @@ def test_bad_usage_is_refused_in_a_sentence(napping, line, sentence):
         options.parse(shlex.split(line))
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_help_names_range_unit_and_default_of_every_parameter(napping, capsys):
-    with pytest.raises(SystemExit) as ended:
-        options.parse(["run", "napping", "--help"])
-    assert ended.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--nap-ms N Length of the nap: 0 to 100 ms; default 5.0" in shown
-    assert "--kind WORD Of nap: short, deep; default short" in shown
-    assert "--bed FOLDER Where to lie" in shown
-    assert "--dreams, --no-dreams" in shown
-    assert "130 stopped by Ctrl-C" in shown
-
-
-@pytest.mark.parametrize("line", ["", "run ", "run napping ", "lab "])
-def test_help_fits_sixty_columns(napping, capsys, monkeypatch, line):
-    monkeypatch.setenv("COLUMNS", "60")
-    with pytest.raises(SystemExit):
-        options.parse(shlex.split(f"{line}--help"))
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60

@@ -71,16 +71,3 @@ def test_what_measures_runs_although_others_fail_and_unmarked_it_does(ran):
     assert re.fullmatch("1 failed, 2 passed.* 1 error", summary(done))
     assert "This test measures: mark it `measures`" in done.stdout
     assert "test_alone" in cases
-
-
-def test_a_part_that_is_empty_is_no_failure_unless_both_are(ran):
-    done, cases = ran("-m", "measures")
-    assert (done.returncode, cases) == (0, {"test_alone"})
-    assert ran("-k", "nothing")[0].returncode == 5
-
-
-def test_what_measures_may_fail_and_nothing_goes_on_where_that_was_asked_for(ran):
-    assert ran(alone=False)[0].returncode == 1
-    done, cases = ran("-x", beside=False)
-    assert done.returncode != 0
-    assert "test_alone" not in cases

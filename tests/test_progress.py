@@ -1,5 +1,4 @@
 import io
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -83,30 +82,6 @@ def test_rates_so_far_are_told(heard, rates):
     assert [f"{name}: {rate}" for name, rate in board_after(*heard).rates] == rates
 
 
-@pytest.mark.parametrize(
-    ("heard", "share", "left"),
-    [
-        ([plan.Progress(15.0, 60.0)], 0.25, "45 s left"),
-        # One that takes longer than expected has no time left.
-        ([plan.Progress(61.0, 60.0)], 1.0, "0 s left"),
-        ([], 0.0, ""),
-    ],
-)
-def test_a_board_says_the_time_left(heard, share, left):
-    board = board_after(*heard)
-    assert (board.share, board.time_left) == (share, left)
-
-
-@pytest.mark.parametrize(("stopped", "said"), [(False, "Finished"), (True, "Stopped")])
-def test_one_line_is_left_when_the_run_is_over(stopped, said):
-    measurement = SimpleNamespace(timings=(), trials=[1, 2, 3])
-    going = started("serial"), ticked("serial", (0.0, 0), (1.0, 80))
-    finished = plan.Finished(measurement, stopped)
-    board = board_after(*going, plan.Progress(43.7, 60.0), finished)
-    assert progress.in_text(board) == f"{said}: 3 trials in 44 s"
-    assert board.share == 1.0
-
-
 def test_a_board_is_written_as_html_and_as_text():
     bar = plan.Progress(15.0, 60.0)
     board = board_after(started("<b>"), ended(timing("<script>", 100.0)), bar)
@@ -120,17 +95,6 @@ def test_a_board_is_written_as_html_and_as_text():
         "Round 1: <b>, 45 s left",
         "<script>: 100 examples/s (90 to 110)",
     ]
-
-
-def test_a_microbenchmark_has_its_own_unit_and_none_is_the_fastest():
-    notes = {"microbenchmarks": {"copy": {"unit": "B"}, "product": {"unit": "FLOP"}}}
-    board = board_after(
-        plan.Prepared(notes),
-        *(started("copy"), ticked("copy", (1.0, 0), (2.0, 1), (3.0, 3_000_000_000))),
-        *(started("product"), ticked("product", (4.0, 0), (5.0, 1), (6.0, 7 * 10**9))),
-    )
-    assert board.rates == [("copy", "3 GB/s"), ("product", "7 GFLOP/s")]
-    assert board.best == ""
 
 
 class Counting(Display):
@@ -190,26 +154,3 @@ def test_a_terminal_is_left_without_the_bar():
     assert "Round 1, serial" in before
     # The last thing written erases the lines and leaves the cursor on the first.
     assert screen.getvalue().endswith("\x1b[1A\x1b[2K")
-
-
-@pytest.mark.parametrize("width", [30, 60, 200])
-def test_a_long_name_does_not_break_the_line(width):
-    with terminal(screen := io.StringIO(), width) as shown:
-        shown.show(Board(doing="x" * 300), at_once=True)
-        assert screen.getvalue().count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("shell", "kind"),
-    [
-        (None, Display),
-        (SimpleNamespace(kernel=1), NotebookDisplay),
-        # IPython in a terminal is no notebook.
-        (SimpleNamespace(), Display),
-    ],
-    ids=["neither", "kernel", "IPython"],
-)
-def test_where_it_runs_decides_how_it_is_shown(monkeypatch, shell, kind):
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert type(progress.display_here()) is kind

@@ -1,7 +1,6 @@
 import importlib.util
 import io
 import signal
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -84,17 +83,6 @@ def test_a_run_that_measured_nothing_is_an_error(told, error, said):
         runs.watch(Session(told, finding=None), Display())
 
 
-def test_a_run_can_be_watched_from_another_thread():
-    found = []
-    session = Session(STEP)
-    thread = threading.Thread(
-        target=lambda: found.append(runs.watch(session, Display()))
-    )
-    thread.start()
-    thread.join()
-    assert found == ["found"]
-
-
 def test_the_budget_is_longer_with_a_gpu_unless_the_environment_says_it(monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     for gpus, budget in (((), 60), ((Gpu(name="H200"),), 180)):
@@ -112,11 +100,6 @@ def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
     monkeypatch.setenv("PERFKIT_BUDGET", "never")
     with pytest.raises(BadParameterError, match="give the seconds to spend"):
         perfkit.run("napping", budget=budget)
-
-
-def test_parameters_go_with_a_name_only(napping):
-    with pytest.raises(BadParameterError, match="already has its own"):
-        perfkit.run(napping(), nap_ms=3)
 
 
 @pytest.mark.measures

@@ -1,15 +1,12 @@
 """Set-up in a copy of the checkout, with a uv that does what the test says."""
 
 import ast
-import errno
 import fcntl
 import json
-import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -250,14 +247,6 @@ def test_a_second_start_waits_for_the_first(checkout):
     assert verbs(checkout.asked()) == ["venv", "pip", "pip"]
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_where_a_file_system_has_no_locks_it_goes_on(monkeypatch, tmp_path, number):
-    monkeypatch.setattr(start, "OWN", tmp_path)
-    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(number, "no")))
-    with start.only_one():
-        assert (tmp_path / "lock").exists()
-
-
 def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
     monkeypatch, tmp_path, capsys
 ):
@@ -333,16 +322,6 @@ def test_without_uv_pip_fetches_the_pinned_one(checkout):
     checkout.steps("setup")
 
 
-def test_pips_package_index_is_used_by_uv_too(monkeypatch):
-    said = "global.index-url='https://mirror.test/pypi'\n:env:.cert='/ca.pem'\n"
-    answer = subprocess.CompletedProcess([], 0, stdout=said)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
-    monkeypatch.setattr(os, "environ", {"SSL_CERT_FILE": "/mine.pem"})
-    settings = start.uv_settings.__wrapped__()
-    assert settings["UV_DEFAULT_INDEX"] == "https://mirror.test/pypi"
-    assert settings["SSL_CERT_FILE"] == "/mine.pem"
-
-
 @pytest.mark.parametrize(("code", "build"), [(0, "gpu"), (9, "cpu"), (None, "cpu")])
 def test_the_gpu_build_is_chosen_where_a_driver_answers(
     monkeypatch, tmp_path, code, build
@@ -360,12 +339,6 @@ def test_the_gpu_build_is_chosen_where_a_driver_answers(
     monkeypatch.setattr(start, "usable", lambda: True)
     monkeypatch.setattr(start, "nvidia_driver_answers", lambda: 1 / 0)
     assert start.choose(None)[0] == "gpu"
-
-
-def test_native_windows_is_sent_to_wsl(monkeypatch, capsys):
-    monkeypatch.setattr(start, "WINDOWS", True)
-    assert start.main(["setup"]) == 1
-    assert "wsl --install" in capsys.readouterr().err
 
 
 @pytest.mark.fault("start.py", "full disk", sees="How much room is missing.")
@@ -411,16 +384,6 @@ def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
     assert bundled(checkout, folder).returncode == 0
     assert [line.split()[1] for line in checkout.asked()] == ["compile"]
     assert (folder / "perfkit" / "budget.txt").read_text() == "20\n"
-
-
-def test_a_bundle_may_be_for_other_machines(checkout, folder):
-    assert bundled(checkout, folder, "--for", "macos-arm64").returncode == 0
-    assert (folder / f"macos-arm64-{MINE}").is_dir()
-    asked = (checkout.machine / "modules" / "pip" / "asked").read_text()
-    assert "--platform macosx_12_0_arm64 " in asked
-    choosing, python = checkout.asked()
-    assert "--python-platform aarch64-apple-darwin" in choosing
-    assert python.endswith(f"cpython-{MINE}-macos-aarch64-none")
 
 
 def test_a_bundle_may_lack_a_python_and_goes_on_where_it_broke_off(checkout, folder):
@@ -477,100 +440,9 @@ def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
     assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not whole")
 
 
-def test_uv_installs_from_a_bundle_where_no_index_answers(monkeypatch, tmp_path):
-    private = REPOSITORY / ".setup" / "uv" / "bin" / "uv"
-    uv = shutil.which("uv") or (private.exists() and str(private))
-    if not uv:
-        pytest.skip("uv is not on this machine")
-    kind = tmp_path / "a bundle" / f"{start.here()}-{MINE}"
-    for folder in (kind, tmp_path / "locks"):
-        folder.mkdir(parents=True)
-    wheel, about = kind / "nothing-1.0-py3-none-any.whl", "nothing-1.0.dist-info"
-    with zipfile.ZipFile(wheel, "w") as packed:
-        packed.writestr("nothing.py", "")
-        packed.writestr(
-            f"{about}/METADATA", "Metadata-Version: 2.1\nName: nothing\nVersion: 1.0\n"
-        )
-        packed.writestr(
-            f"{about}/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        packed.writestr(f"{about}/RECORD", "")
-    digest = sha256(wheel.read_bytes()).hexdigest()
-    lock = f"nothing==1.0 --hash=sha256:{digest}\n"
-    (tmp_path / "locks" / "cpu.txt").write_text(lock)
-    places = {"ROOT": "", "LOCKS": "locks", "OWN": "", "LOG": "log.txt", "VENV": "venv"}
-    for name, place in (places | {"PYTHON": "venv/bin/python"}).items():
-        monkeypatch.setattr(start, name, tmp_path / place)
-    nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/none", "UV_NO_CACHE": "1"}
-    monkeypatch.setattr(os, "environ", {**os.environ, **nowhere})
-    monkeypatch.setattr(start, "uv_settings", lambda: dict(os.environ))
-    start.stay_offline(start.held_for_this(kind.parent))
-    making = [uv, "venv", "--python", sys.executable, str(start.VENV)]
-    start.run("Making it", making, start.uv_settings())
-    start.add(uv, "cpu", "Installing")
-    subprocess.run([start.PYTHON, "-c", "import nothing"], check=True)
-
-
-@pytest.mark.parametrize(
-    "line", ["--budget soon", "--budget 0", "--budget nan", "tset", "--cpu --gpu"]
-)
-def test_wrong_words_are_refused(checkout, line):
-    assert checkout.start(*line.split()).returncode == 2
-
-
 def started(result):
     """Whether the tests were."""
     return result.stdout.splitlines()[-1:][0].startswith("lab ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "needed"),
-    [
-        *((arguments, False) for arguments in (
-            ["-m", "not browser"], ["-m", "slow"], ["tests/charts"],
-            ["tests/charts::test_x"])),
-        *((arguments, True) for arguments in (
-            ["-x"], ["-m", "not slow"], ["-m", "measures"],
-            ["tests/browser/test_x.py"], ["-m("])),
-    ],
-)  # fmt: skip
-def test_a_browser_is_looked_for_where_a_test_may_need_it(checkout, arguments, needed):
-    checkout.lacks("chromium")
-    result = checkout.start("test", "--", *arguments)
-    if needed:
-        assert_one_sentence(result, "Chromium")
-    else:
-        assert started(result)
-        assert checkout.called() == []
-
-
-FETCHING = "playwright install --no-shell chromium"
-APT = ["apt-get update -qy", "apt-get install chromium gcc libc6-dev -qy"]
-
-
-@pytest.mark.parametrize(
-    ("lacks", "has", "user", "calls"),
-    [
-        # Playwright's browser is downloaded and nothing else asked.
-        (["chromium"], ["apt-get", "download works"], "0", [FETCHING]),
-        # One without its libraries gets them.
-        (["chromium"], ["apt-get", "download works", "libraries are missing"], "0",
-         [FETCHING, APT[0], "playwright install-deps chromium"]),
-        # Packages are installed where that needs no password.
-        (["chromium", "cc"], ["apt-get", "sudo"], "0", [FETCHING, *APT]),
-        (["chromium", "cc"], ["apt-get", "sudo", "sudo works"], "1000",
-         [FETCHING, "sudo -n true", "sudo -n env", APT[0], "sudo -n env", APT[1]]),
-    ],
-    ids=["download", "libraries", "root", "sudo"],
-)  # fmt: skip
-def test_what_the_tests_need_is_fetched_once(checkout, lacks, has, user, calls):
-    checkout.lacks(*lacks)
-    checkout.has(*has)
-    for _ in range(2):
-        assert started(checkout.start("test", USER_OF_TEST=user))
-        pairs = zip(checkout.called(), calls, strict=True)
-        assert all(call.startswith(beginning) for call, beginning in pairs)
 
 
 BROWSER = (
