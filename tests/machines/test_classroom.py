@@ -110,22 +110,6 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
         assert verdict(folder).headline.startswith("No machine is shown")
 
 
-def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
-    inside = perfkit.classroom(folder, folder / "kim.json")
-    assert (inside.name(inside.you), len(inside.passports)) == ("kim", 4)
-    outside = perfkit.classroom(folder, passport("zoe", 2.0))
-    assert (outside.name(outside.you), len(outside.passports)) == ("zoe", 5)
-    assert "you are here" in outside.chart.svg
-    assert "you at 2.00×" in outside.chart.alt
-    assert "you" not in perfkit.classroom(folder).chart.alt
-    # The file has fewer digits, and may have got another label since, or no names.
-    measured = trained("zoe", 1 / 3)
-    save(measured, path=folder / "zoe.json")
-    for you in measured, replace(measured, label="mine", host="dgx-3", user="zoe"):
-        room = perfkit.classroom(folder, replace(you))
-        assert (room.name(room.you), len(room.passports)) == ("zoe", 5)
-
-
 @pytest.mark.fault(
     "class",
     "two at once",

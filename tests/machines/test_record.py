@@ -1,7 +1,6 @@
 import datetime
 import hashlib
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,7 @@ import perfkit
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import store
 from perfkit.findings.reading import parse
-from perfkit.findings.report import in_text
-from perfkit.findings.training import PARTS, Part, Training
+from perfkit.findings.training import Part, Training
 from perfkit.machines import record
 from perfkit.machines.record import FOLDER, PASSPORT, BenchmarkRate, Passport
 from tests.findings.made import MACHINE
@@ -131,29 +129,3 @@ def test_a_passport_says_when_where_and_how_it_was_recorded(machine):
     # Nothing was broken off, and no name is in it.
     names = ("stopped", "missed", "host", "user")
     assert [name for name in names if getattr(recorded, name)] == []
-
-
-# What a reader is told of it.
-
-
-def lines_of(passport):
-    """Each line of a report, with single blanks."""
-    lines = in_text(passport.report, in_full=True).splitlines()
-    return [" ".join(line.split()) for line in lines]
-
-
-def test_the_report_has_every_training_with_its_split():
-    lines = lines_of(passport())
-    assert any(one.startswith("tiny dense 2 ms (1.8 ms to 2.2 ms) ?") for one in lines)
-    product = "NumPy product, float32 200 GFLOP/s (194 to 206), 40 % of its limit"
-    assert product in lines
-    assert "warn: This laptop runs on its battery" in lines
-    heads = re.findall(r'<th scope="col">(\w+)', passport()._repr_html_())
-    assert heads[:7] == ["training", "a", *PARTS]
-    # What is missing says why.
-    broken = Training(name="wide dense", batch=32, missing="No room.")
-    partial = passport(trainings=(broken,), without=("memory copy",), stopped=True)
-    text = " ".join(lines_of(partial))
-    assert "wide dense not measured. No room." in text
-    assert "memory copy not measured. Its library is missing." in text
-    assert "stopped before it was whole" in text

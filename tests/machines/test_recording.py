@@ -1,7 +1,6 @@
 import getpass
 import json
 import platform
-import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -211,20 +210,6 @@ def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, sa
     with pytest.raises(BadParameterError, match=said):
         perfkit.passport(**given)
     assert (tmp_path / "mine.json").read_text() == "mine"
-
-
-def test_the_command_shows_what_is_in_the_file(machine, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    path = tmp_path / "lab-7.json"
-    line = ["passport", "--budget", "60", "-o", str(path), "--label", "desk"]
-    assert cli.main(line) == cli.DONE
-    said = capsys.readouterr().out
-    assert said.startswith("Passport of desk, recorded ")
-    row = re.search("^small CNN from JPEG.*", said, re.MULTILINE)[0]
-    assert "41 ms" in row
-    assert "In this file (" in said
-    assert "Not in it:" in said
-    assert f"Written: {path}" in said
 
 
 def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():
