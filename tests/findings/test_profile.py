@@ -1,9 +1,6 @@
-from dataclasses import replace
-
 import pytest
 
-from perfkit.findings.profile import ProfiledStep
-from tests.training.profile.profiled import DENSE, MAP, profile
+from tests.training.profile.profiled import profile
 
 
 def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
@@ -22,24 +19,3 @@ def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
 
     # A single time is its own range.
     assert profile(untraced_s=(0.01,)).usual_step_s == (0.01, 0.01)
-
-
-def test_tables_have_the_share_of_a_device_and_a_row_of_parts_for_each_step():
-    steps = (
-        ProfiledStep(name="a", seconds=0.004, parts={"input": 0.004}),
-        ProfiledStep(name="b", seconds=0.002, parts={"host compute": 0.002}),
-    )
-    assert profile(steps=steps).parts == {"input": 0.002, "host compute": 0.001}
-    device = replace(DENSE, device="device", self_s=7.0)
-    table = profile(table=(device, DENSE, MAP)).ops()
-    assert list(table["share"]) == pytest.approx([1.0, 0.75, 0.25])
-    assert list(table.columns)[:3] == ["name", "type", "device"]
-    table = profile().input()
-    assert ", ".join(table.columns) == "step, seconds, input, host compute, all other"
-    assert (len(table), table["input"].iloc[0]) == (8, 0.006)
-    # Tables of what is not there are empty, and have their columns.
-    made = profile(steps=(), table=(), stages=())
-    named = {"ops": "share", "input": "seconds", "input_stages": "self_s"}
-    for table, column in {**named, "kernels": "share", "memory": "peak"}.items():
-        assert getattr(made, table)().empty
-        assert column in getattr(made, table)().columns

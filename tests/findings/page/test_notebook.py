@@ -10,7 +10,6 @@ from perfkit.findings.page import notebook
 from perfkit.findings.page.clean import Room
 from perfkit.findings.page.export import export
 from perfkit.findings.record import Verdict
-from perfkit.questions import gallery
 from tests.findings.made import finding
 from tests.findings.page.books import (
     PNG,
@@ -39,21 +38,6 @@ def page(tmp_path):
     return made
 
 
-def test_the_first_heading_is_the_title_and_without_one_the_file_gives_it(page):
-    shown = page("# What is $x^2$?\n\nText.", "## Next")
-    assert shown.words("title") == ["What is x2?"]
-    assert shown.levels == [1, 2]
-    assert shown.text.index("Made from book.ipynb") < shown.text.index("Text.")
-    shown = page("Text.", "# Later")
-    assert shown.words("h1") == ["book.ipynb"]
-    assert shown.levels == [1, 2]
-    assert page(code("1"), title="Named").words("title") == ["Named"]
-    assert page("Text.\n\n# Later").all("h2") == [{"id": "Later"}]
-    # Headings leave no level out.
-    cells = ("#### A", "# B", "<h6>C</h6>", code("1", result(html="<h1>D")))
-    assert page("## Why?", *cells).levels == [1, 2, 2, 3]
-
-
 def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
     verdict = Verdict(headline="Cache `it`.", much="Twice as fast.", sure="sure")
     found, other = finding(), finding(verdict=verdict)
@@ -75,17 +59,6 @@ def widget_of(found):
     return result(**widget("VBox") | {"html": found._repr_html_()})
 
 
-@pytest.mark.parametrize(
-    ("how", "details", "seen"),
-    [("folded", 1, True), ("shown", 0, True), ("hidden", 0, False)],
-)
-def test_code_is_folded_shown_or_hidden(page, how, details, seen):
-    shown = page("# T", code("answer = 42", printed("ready")), code=how)
-    assert len(shown.all("details")) == details
-    assert ("answer = 42" in shown.text) is seen
-    assert "ready" in shown.text
-
-
 def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     trap = tmp_path / "ran"
     page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
@@ -104,22 +77,6 @@ def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
     assert page.words("h1") == ["Old"]
     assert "1 + 1" in page.text
-
-
-def test_charts_stand_in_the_page_with_their_words_and_it_stays_small(page):
-    figure = gallery.chart(finding())
-    shown = page("# T", code("chart", result(figure)))
-    for svg in shown.all("svg"):
-        assert (svg["role"], svg["aria-label"]) == ("img", figure.alt)
-    found = [finding(), finding(rounds=6)]
-    kinds = ("rates", "ratios", "waits", "timeline")
-    cells = [
-        code("chart", result(gallery.chart(f, kind))) for f in found for kind in kinds
-    ]
-    cards = [code("finding", result(f)) for f in found]
-    shown = page("# T", *cells, *cards)
-    assert len(shown.all("svg")) == len(cells) + len(cards)
-    assert len(shown.html.encode()) <= 400_000
 
 
 CONTROL = "A control (IntSlider) stood here; it works in the notebook only."
@@ -151,12 +108,3 @@ def test_a_page_has_room_for_so_many_bytes_of_pictures(page, tmp_path, monkeypat
     shown = page(twice[0], "![A](b.png)", twice[1])
     assert [img["src"] for img in shown.all("img")] == [URI] * 3
     assert shown.text.count("too large") == 2
-
-
-def test_mathematics_needs_no_script_and_a_terminal_shows_no_colours(page):
-    shown = page("# T", "The mean $\\bar x$ and\n\n$$\\frac{a}{b}$$\n\nbut $\\frac{$.")
-    assert (len(shown.all("math")), len(shown.all("mfrac"))) == (2, 1)
-    assert "\\frac{" in shown.words("code")
-    shown = page("# T", code("1", printed("\x1b[31mred\x1b[0m\n 10%\r100%\n")))
-    (text,) = [data for open_, data in shown.texts if "pre" in open_ and "red" in data]
-    assert text == "red\n100%"
