@@ -160,17 +160,6 @@ def test_what_is_no_commit_is_refused_and_leaves_nothing(
     assert list(temporary.iterdir()) == []
 
 
-def test_without_a_repository_or_git_the_sentence_says_so(
-    repository, tmp_path, temporary, monkeypatch
-):
-    with pytest.raises(BadParameterError, match="git refused"):
-        checked_out("main", tmp_path / "train.py")
-    monkeypatch.setenv("PATH", str(temporary))
-    with pytest.raises(BadParameterError) as caught:
-        checked_out("main", repository / "train.py")
-    assert str(caught.value) == "--commit needs git, which is not installed here."
-
-
 @pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
 def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temporary):
     top = tmp_path / "mein ärger\nhere"
@@ -329,23 +318,6 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(top / "env"))
     monkeypatch.setattr(sys, "path", ["", *map(str, places.values())])
     return places
-
-
-def test_code_of_the_working_tree_is_found_in_the_commit(
-    installed, tmp_path, monkeypatch
-):
-    # A Python that the working tree lies in is none of its own.
-    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    Moved(str(tmp_path / "mine"), str(tmp_path / "then" / "mine")).move()
-    then = tmp_path / "then" / "mine"
-    moved = {"top": then, "code": then / "src"}
-    moved["like the environment"] = then / "env_code"
-    assert sys.path == ["", *map(str, (installed | moved).values())]
-    # Without a commit nothing is moved, and nothing left.
-    before = list(sys.path)
-    Moved().move()
-    assert sys.path == before
-    assert Moved().find_leftovers(sys.modules) == []
 
 
 def left(moved, monkeypatch, **files):

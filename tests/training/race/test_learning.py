@@ -17,7 +17,6 @@ from perfkit.training.race.learning import (
     Learning,
     alike,
     examples_to,
-    first_losses,
     in_learning,
 )
 from tests.findings.made import finding as any_finding
@@ -190,18 +189,6 @@ def test_what_tells_nothing_of_learning_or_the_same_is_no_difference():
 def test_the_first_losses_are_alike_but_for_rounding(losses, are_alike):
     run = measured(notes={NEW: {LOSSES: losses}, OLD: {LOSSES: FALLING}})
     assert alike(run, NEW, OLD) is are_alike
-
-
-def test_losses_of_several_steps_at_a_time_are_held_against_those_of_as_many():
-    steep = [(n, 10.0 / n) for n in range(1, 13)]
-    fours = [(n, sum(loss for _, loss in steep[n - 4 : n]) / 4) for n in (4, 8, 12)]
-    run = measured(rounds=2, notes={NEW: {LOSSES: fours}, OLD: {LOSSES: steep}})
-    one, other = first_losses(run, NEW, OLD)
-    assert one == pytest.approx(other)
-    assert one == pytest.approx(2 * [loss for _, loss in fours])
-    assert learns(fours, steep) == learns(steep, fours) == []
-    # What is told of too few steps is held against nothing.
-    assert learns(fours, steep[:3]) == []
 
 
 def falling(needed, start=1.0):

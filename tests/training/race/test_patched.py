@@ -254,6 +254,7 @@ def test_without_proof_there_is_no_patch_and_a_code_of_its_own(
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project):
     line = "diagnose train.py --diff --budget 20 --seed 1"

@@ -242,7 +242,7 @@ def test_what_cannot_be_raced_whole_is_refused(tmp_path, names, more, said):
 def test_two_scripts_are_run_to_their_end_and_leave_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, counts_py=COUNTS, trains_py=TRAINS)
-    found = race("trains.py", "counts.py", whole=True, budget=20, seed=1)
+    found = race("trains.py", "counts.py", whole=True, budget=10, seed=1)
     assert found.baseline == "trains.py"
     ended = {trial.outcome for trial in found.trials if trial.round == 1}
     assert ended <= {"completed", "stopped"}
