@@ -56,7 +56,7 @@ def fine(grid, values):
     return np.asarray(values)[np.searchsorted(grid._points, middle) - 1]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_grid_counts_what_is_active_and_adds_up_what_each_interval_spent(seed):
     edges, one, other = drawn(seed)
     grid = Grid(edges, (one, other))
@@ -134,7 +134,7 @@ def test_set_up_of_one_call_was_done_once_and_of_many_it_repeats(seen):
     assert row(found, LOOP)["calls"] == {"predict": [60, 3.0]}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
     draw = random.Random(seed)
     kinds = ("graph", "data", "python", "computing", "traced", "set-up", "import")

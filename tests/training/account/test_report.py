@@ -1,11 +1,8 @@
 """What a person reads of an account."""
 
-import re
-
 import pytest
 
 from perfkit.findings.account_report import verdict
-from perfkit.findings.report import in_text
 from tests.training.account.accounts import HOT, account, line, whole
 
 
@@ -60,33 +57,3 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
     assert warning.startswith(said)
     assert verdict(account(HOT)).warnings == ()
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
-
-
-def test_lines_stand_in_the_order_of_the_source_with_those_around():
-    rows = whole().report.listing.rows
-    assert rows[0].heading == "train.py"
-    numbers = [row.number for row in rows[1:]]
-    assert numbers == sorted(numbers)
-    assert numbers[:2] == [11, 12]
-    context, hot = rows[1:3]
-    assert (context.share, context.code, context.strong) == (None, "# Fit it.", False)
-    assert hot.share == pytest.approx(sum(hot.kinds))
-    assert hot.strong
-    assert "300 calls of predict" in hot.remark
-
-
-def listed(text):
-    """The rows of a listing in a text: share, kind, number, code."""
-    return re.findall(r"^ *([\d.]+ %)  (\S+) +(\d+)  (.*?) *$", text, re.M)
-
-
-def test_a_text_shows_the_eight_lines_that_take_most():
-    made = whole()
-    rows = listed(in_text(made.report))
-    assert len(rows) == 8
-    taking = sorted((one for one in made.lines), key=lambda one: -one.total_s)[:8]
-    assert [int(number) for _, _, number, _ in rows] == sorted(o.line for o in taking)
-    assert rows[0][1] == "set-up"
-    # All of it where that is asked for.
-    shown = [one for one in made.lines if made.share(one.total_s) >= 0.01]
-    assert len(listed(in_text(made.report, in_full=True))) == len(shown)

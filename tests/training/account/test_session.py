@@ -9,12 +9,11 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.errors import BadParameterError, MissingPartError
+from perfkit.errors import MissingPartError
 from perfkit.findings.account import Account
 from perfkit.findings.reading import parse
 from perfkit.findings.store import save
 from perfkit.training.account import session as sessions
-from perfkit.training.account.lines import open_lines
 from perfkit.training.account.session import AccountSession
 from perfkit.training.diagnose.maker import LineNames, digest, maker
 from perfkit.training.diagnose.script import whole_script
@@ -73,20 +72,6 @@ def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
     assert shown.report.stamp.startswith("Recorded on 2025-03-14 09:26")
     with pytest.raises(MissingPartError, match="holds no account of"):
         perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "budget", "said"),
-    [
-        ("train.py", -1.0, "budget"),
-        ("train.py", float("nan"), "budget"),
-        ("gone.py", 6.0, "no file"),
-    ],
-)
-def test_what_is_no_training_and_no_budget_is_refused(here, name, budget, said):
-    script(here, "")
-    with pytest.raises(BadParameterError, match=said):
-        open_lines(here / name, budget)
 
 
 def shown(monkeypatch, capsys, found, *arguments):
