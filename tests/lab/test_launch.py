@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from perfkit import lab
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.lab import first_url, open_lab
 
@@ -34,16 +33,6 @@ def opened(monkeypatch, tmp_path):
 def test_a_name_with_a_space_becomes_an_address(tmp_path):
     (tmp_path / "my notes.ipynb").touch()
     assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
-
-
-@pytest.mark.parametrize("notebook", [lab.FIRST_NOTEBOOK, "00_start_here.ipynb"])
-def test_of_a_checkout_the_copies_are_shown(tmp_path, opened, capsys, notebook):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / lab.FIRST_NOTEBOOK).write_text("{}")
-    flags, _ = opened(notebook=notebook)
-    assert flags["ServerApp.root_dir"] == str(tmp_path / "my-notebooks")
-    assert flags["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
-    assert capsys.readouterr().out.startswith("Your notebooks are in my-notebooks/")
 
 
 def test_the_options_reach_the_server(tmp_path, opened):
