@@ -206,7 +206,7 @@ def test_where_who_asks_is_killed_the_runs_end(cluster, tmp_path):
 def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     cluster, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(fleet, "_BEYOND_BUDGET_S", 30.0)
+    monkeypatch.setattr(fleet, "_BEYOND_BUDGET_S", 20.0)
 
     def strike(line):
         cluster.processes["127.0.0.2"].send_signal(signal.SIGKILL)

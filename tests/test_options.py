@@ -47,15 +47,12 @@ def test_options_may_stand_before_the_name(napping):
     ("line", "sentence"),
     [
         ("lst", "'lst' is no command. Did you mean 'list'?"),
-        ("", "say what to do"),
-        ("run", "required: NAME"),
         ("run nappin", "'nappin' is no experiment. Did you mean 'napping'?"),
         ("run nappin --batch 3", "Did you mean 'napping'?"),
         ("run napping --nap 3", "Did you mean '--nap-ms'?"),
         ("run napping --nap_ms=3", "Did you mean '--nap-ms'?"),
         ("run napping now", "'now' is one word too many"),
         ("run napping --batch", "expected one argument"),
-        ("show", "required: FILE"),
         ("lab --port many", "invalid int value"),
     ],
 )

@@ -8,7 +8,7 @@ from perfkit import progress
 from perfkit.engine import plan
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.statistics import Timing
-from perfkit.progress import Board, Display, NotebookDisplay, TerminalDisplay
+from perfkit.progress import Board, NotebookDisplay, TerminalDisplay
 
 
 def timing(variant, rate):
@@ -95,28 +95,6 @@ def test_a_board_is_written_as_html_and_as_text():
         "Round 1: <b>, 45 s left",
         "<script>: 100 examples/s (90 to 110)",
     ]
-
-
-class Counting(Display):
-    def __init__(self, clock):
-        super().__init__(clock)
-        self.drawn = 0
-
-    def _draw(self, board):
-        self.drawn += 1
-
-
-def test_a_board_is_drawn_at_most_four_times_a_second_and_the_last_at_once():
-    now = iter(tenth / 10 for tenth in range(1000))
-    display = Counting(lambda: next(now))
-    for _ in range(100):
-        display.show(Board())
-    seconds = next(now)
-    assert 1 < display.drawn <= 4 * seconds + 1
-    display = Counting(lambda: 0.0)
-    for at_once in (False, False, True):
-        display.show(Board(), at_once=at_once)
-    assert display.drawn == 2
 
 
 def test_a_notebook_gets_one_output_that_is_updated(monkeypatch):

@@ -1,7 +1,4 @@
-import importlib.util
-import io
 import signal
-from types import SimpleNamespace
 
 import pytest
 
@@ -9,10 +6,8 @@ import perfkit
 from perfkit.engine import plan
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.record import Gpu
-from perfkit.panel.cell import CellDisplay
-from perfkit.progress import Display, NotebookDisplay
+from perfkit.progress import Display
 from perfkit.questions import runs
-from perfkit.questions.session import Measurer
 from tests.engine.scripted import Session
 
 STEP = plan.Progress(1.0, 2.0)
@@ -44,31 +39,6 @@ def test_a_run_ends_when_its_display_breaks():
     with pytest.raises(OSError, match="screen"):
         runs.watch(session, Broken())
     assert session.closed
-
-
-@pytest.mark.parametrize(
-    ("shell", "measures", "missing", "kind"),
-    [
-        (SimpleNamespace(kernel=1), True, "", CellDisplay),
-        (SimpleNamespace(kernel=1), True, "anywidget", NotebookDisplay),
-        # A recording is over at once, and a script that is accounted for has no rows.
-        (SimpleNamespace(kernel=1), False, "", NotebookDisplay),
-        (None, True, "", Display),
-    ],
-    ids=["kernel", "no widgets", "nothing measured", "log"],
-)
-def test_what_measures_in_a_notebook_is_drawn_live(
-    monkeypatch, shell, measures, missing, kind
-):
-    find = importlib.util.find_spec
-    parts = {missing: None}
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: parts.get(name, find) and find(name)
-    )
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr("sys.stderr", io.StringIO())
-    session = Measurer(10.0, 1, None) if measures else Session(STEP)
-    assert type(runs.display_of(session)) is kind
 
 
 @pytest.mark.parametrize(

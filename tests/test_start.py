@@ -247,29 +247,6 @@ def test_a_second_start_waits_for_the_first(checkout):
     assert verbs(checkout.asked()) == ["venv", "pip", "pip"]
 
 
-def test_an_interrupt_while_an_old_environment_goes_is_made_up_for(
-    monkeypatch, tmp_path, capsys
-):
-    def broken_off(folder, **_):
-        next(folder.rglob("made-by-start.py")).unlink()
-        raise KeyboardInterrupt
-
-    venv, own = tmp_path / ".venv", tmp_path / ".setup"
-    for folder in (own, venv / "lib"):
-        folder.mkdir(parents=True)
-    (venv / "made-by-start.py").touch()
-    for name, value in {"VENV": venv, "OWN": own, "run": Mock()}.items():
-        monkeypatch.setattr(start, name, value)
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", broken_off)
-        with pytest.raises(KeyboardInterrupt):
-            start.make_environment("uv", "cpu", whole=False)
-    assert not venv.exists()
-    assert capsys.readouterr().out == "Removing the old environment.\n"
-    assert start.make_environment("uv", "cpu", whole=False)
-    assert list(own.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("place", "words", "code"),
     [
