@@ -40,10 +40,7 @@ with core count: 5. You can adjust it with the env var TF_MIN_GPU_MULTIPROCESSOR
 Loaded runtime CuDNN library: 9.0.0 but source was compiled with: 9.3.0.""",
         "harmless": """
 Cannot dlopen all TensorRT libraries.
-Could not load dynamic library 'libnvinfer.so.7'; dlerror: lib
-Loaded cuDNN version 90300
-Unable to register cuDNN factory: Attempting to register
-Created device /job:localhost/replica:0/task:0/device:GPU:0""",
+Could not load dynamic library 'libnvinfer.so.7'; dlerror: lib""",
         "matters": """
 TensorFlow was not built with CUDA kernel binaries compatible
 Allocator (GPU_0_bfc) ran out of memory trying to allocate 2GiB. It is not a failure
