@@ -6,14 +6,13 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
-from perfkit.machine.record import Disk, Load, Proof, Said, Software, Start
+from perfkit.machine.record import Disk, Load, Proof, Said, Start
 from perfkit.machines import examination
-from perfkit.machines.examination import answer, parts
+from perfkit.machines.examination import answer
 from perfkit.progress import Display
 from tests.findings import made
 from tests.findings.test_report import taken_apart
 from tests.findings.test_report import written as written_in_short
-from tests.machine.checks.computers import proved
 from tests.machines import looked
 
 FOUND = Start(seconds=1.0, devices=("CPU:0",))
@@ -229,45 +228,6 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
 )  # fmt: skip
 def test_the_first_question_is_answered_from_what_was_seen(machine, checks, said):
     assert said in answer(machine, checks)
-
-
-NARROW = replace(looked.CARD, link=replace(looked.CARD.link, width=8))
-CPU = Software(platform="linux", build="cpu", packages=("tensorflow-cpu",))
-
-
-def bare(**facts):
-    return replace(looked.BARE, **facts)
-
-
-def computed(**facts):
-    """A start in which a convolution ended so."""
-    proof = replace(proved("GPU:0")[0], **facts)
-    return bare(start=Start(devices=("GPU:0",), proofs=(proof,)))
-
-
-@pytest.mark.parametrize(
-    ("machine", "part", "said"),
-    [
-        # A link that lacks lanes is told with what it could have.
-        (replace(looked.FULL, gpus=(NARROW,)), "GPU",
-         "NVIDIA RTX 4090, 24 GB, compute capability 8.9, PCIe 4 ×8 of 4 ×16"),
-        # A distribution of another name is named.
-        (bare(versions={"tensorflow-cpu": "2.21.0"}, software=CPU), "TensorFlow",
-         "2.21.0 (tensorflow-cpu), build for CPUs"),
-        (bare(software=Software(platform="linux", build="none")), "TensorFlow",
-         "not installed"),
-        # A wheel for GPUs without their libraries is told from one with.
-        (bare(software=looked.FULL.software, versions={"tensorflow": "2.21.0"}),
-         "TensorFlow", "2.21.0, without packages of CUDA"),
-        # Only what is proved is called right.
-        *((computed(**wrong), "Start-up",
-           "GPU:0 does not compute right: convolution")
-          for wrong in ({"error": 0.5}, {"ran_on": "CPU:0"})),
-        (computed(), "Start-up", "GPU:0 computes right: convolution"),
-    ],
-)  # fmt: skip
-def test_a_part_is_said_as_it_is(machine, part, said):
-    assert dict(parts(machine))[part] == said
 
 
 written = functools.partial(written_in_short, in_full=True)

@@ -220,21 +220,3 @@ def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():
     assert product.low < product.rate < product.high
     assert product.share == pytest.approx(product.rate / 5e11)
     assert rates["memory copy"].share is None
-    failed = made.failed(
-        "memory copy", "crashed", "cannot write /home/ada/x: it is full"
-    )
-    # A trial that was cut short did not fail.
-    cut = made.failed("graph call", "stopped", "was at work when the run was stopped")
-    finding = parts.finding(
-        {parts.PRODUCT: parts.RATES[parts.PRODUCT]},
-        notes={"microbenchmarks": parts.note()},
-        unavailable={"Python loop": "ada may not"},
-    )
-    finding = replace(finding, trials=(*finding.trials, failed, cut))
-    rates = recording.benchmark_rates(finding, ("ada",))
-    assert {one.name: one.missing for one in rates} == {
-        parts.PRODUCT: "",
-        "memory copy": "It cannot write <path>: it is full.",
-        "Python loop": "<name> may not.",
-        "graph call": "The run ended before it.",
-    }
