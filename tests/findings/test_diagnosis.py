@@ -6,10 +6,9 @@ import pytest
 import perfkit
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.findings.diagnosis import Gain
 from perfkit.findings.record import Finding
-from tests.findings.made import failed, finding
-from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
+from tests.findings.made import finding
+from tests.training.diagnose.diagnosed import LOGGER, cause, diagnosis
 
 
 @pytest.mark.parametrize(
@@ -66,20 +65,3 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     best = cause("serial-map", "parallel map", found.together.speedup.estimate)
     less = rows(replace(found, causes=(best, LOGGER)), "Changes")
     assert [what.startswith("Together") for what in (*told, *less)].count(True) == 1
-
-
-def test_what_was_tried_or_seen_is_told_once():
-    found = diagnosis()
-    crash = failed("mixed precision", "crashed", "raised TypeError")
-    found = diagnosis(trials=(*found.trials, crash))
-    tried = rows(found, "Tried, and not claimed")["mixed precision"]
-    assert tried == ("not measured", "crashed: raised TypeError")
-    found = diagnosis(ceiling=Gain(estimate=9.0, low=8.0, high=10.0))
-    assert "without input" in rows(found, "Tried, and not claimed")
-    assert "without input" not in rows(diagnosis(), "Tried, and not claimed")
-    # The table has a row for each change, claimed or not.
-    table = diagnosis().table().set_index("change")
-    assert table.loc["parallel map", "cause"] == "serial-map"
-    assert table.loc["parallel map", "fix"] == SLOW_MAP.fix
-    assert table.loc["XLA", "cause"] == ""
-    assert table.loc["XLA", "ratio"] == pytest.approx(1.0, abs=0.1)
