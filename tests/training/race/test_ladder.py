@@ -11,7 +11,6 @@ from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.training.diagnose.maker import digest
 from perfkit.training.diagnose.session import LEAST_BUDGET_S
-from perfkit.training.race import ladder as ladders
 from perfkit.training.race.ladder import (
     AS_FOUND,
     EditedRace,
@@ -140,24 +139,6 @@ def photos():
     model.compile("adam", "sparse_categorical_crossentropy")
     return model, data, {"callbacks": [WeightLog()], "epochs": 5, "verbose": 2}
 """
-
-
-def test_what_was_not_edited_runs_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text = FILE.read_text()
-    copied = text[text.index("def photos") : text.index("\n\nif __name__")]
-    first, *lines = copied.splitlines(True)
-    imports = "    from photos import WeightLog, files, load, small_cnn\n\n"
-    source = "".join([first, imports, *lines[1:]])
-    (tmp_path / "photos.py").write_text(text)
-    for training in (cell(source), "photos.py:photos"):
-        assert perfkit.ladder(training).race is None
-        assert "still the training as found" in capsys.readouterr().out
-    edited = cell(source.replace("batch(8)", "batch(64)"), "<another>")
-    assert not ladders._is_unchanged(edited, ORIGINAL)
-    # What a cell takes from the file beside its notebook may be edited, too.
-    (tmp_path / "photos.py").write_text(text.replace("/ 255", "/ 256"))
-    assert not ladders._is_unchanged(cell(source, "<a third>"), ORIGINAL)
 
 
 def test_the_training_as_found_trains(tmp_path, monkeypatch):
