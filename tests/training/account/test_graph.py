@@ -81,13 +81,9 @@ NOBODYS = Charged(None)
         ("my_scope/Sin", Charged(LINE)),
         # A name is found wherever its function was put.
         ("PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
-        ("StatefulPartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
-        ("StatefulPartitionedCall_2/PartitionedCall/sequential/conv2d/Conv2D", OF_CONV),
-        ("while/body/_12/sequential/conv2d/Conv2D", OF_CONV),
         ("StatefulPartitionedCall/while/body/_1/StatefulPartitionedCall/sequential/"
          "conv2d/Conv2D", OF_CONV),
         ("cond/then/_3/sequential/conv2d/Conv2D", OF_CONV),
-        ("ArithmeticOptimizer/sequential/conv2d/Conv2D", OF_CONV),
         ("sequential/conv2d/Conv2D-0-TransposeNHWCToNCHW-LayoutOptimizer", OF_CONV),
         # A gradient is the backward pass of its forward operation.
         ("gradient_tape/sequential/dense/MatMul/MatMul_1",
