@@ -5,7 +5,6 @@ import importlib.metadata
 import importlib.util
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,11 +17,10 @@ from perfkit.errors import BadFileError, BadParameterError, RunError
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import parse
-from perfkit.machine.record import Software
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.profile import profile
 from perfkit.training.profile.course import STEPPED, stepped
-from perfkit.training.profile.profile import gathered, why_no_kernels
+from perfkit.training.profile.profile import gathered
 from tests.findings.made import MACHINE
 from tests.training.profile import profiled, trainings
 
@@ -306,50 +304,3 @@ def test_memory_is_told_in_bytes_though_xprof_writes_texts():
 def test_what_is_no_table_is_told_in_a_sentence(read, text):
     with pytest.raises(BadFileError, match="xprof gave a table that this perfkit"):
         read(text)
-
-
-# Why a trace holds no kernels, told from logs: no machine here refuses.
-
-REFUSED = (
-    "2026-05-04 10:00:00.1: E external/xla/cupti_error_manager.cc:213] "
-    "cuptiActivityEnable: error 35: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
-)
-BROKEN = (
-    "2026-05-04 10:00:00.1: E external/xla/cupti_tracer.cc:99] "
-    "function cupti_interface_->Subscribe failed with error CUPTI could not be loaded"
-)
-STANDS = "All else is here, and what perfkit.diagnose measures needs none of it."
-
-
-def machine(platform="linux", *, container=False):
-    software = Software(platform=platform, container=container)
-    return replace(MACHINE, software=software)
-
-
-KEPT = "The driver keeps what its GPU does from this user (CUPTI)"
-ON_LINUX = "RestrictProfilingToAdminUsers=0"
-NOTHING = "The trace holds nothing of the GPU, and no reason"
-
-
-@pytest.mark.parametrize(
-    ("said", "where", "begins", "holds"),
-    [
-        # A driver that refuses is told with the remedy.
-        (REFUSED, machine(), KEPT, ON_LINUX),
-        (REFUSED, machine("wsl2"), KEPT, "NVIDIA's control panel"),
-        (REFUSED, machine("container", container=True), KEPT, "--cap-add=SYS_ADMIN"),
-        # A CUPTI that does not work is told in its own words.
-        (BROKEN, machine(), "CUPTI, which tells what a GPU does, did not work (function"
-         " cupti_interface_->Subscribe failed", 'pip install "tensorflow[and-cuda]"'),
-        ("", machine(), f"{NOTHING}. {STANDS}", ""),
-        ("", machine("wsl2"), NOTHING, "on WSL and in containers"),
-    ],
-)  # fmt: skip
-def test_a_trace_without_kernels_says_why(said, where, begins, holds):
-    why = why_no_kernels(said, 1, where)
-    assert why.startswith(begins)
-    assert holds in why
-    assert why.endswith(STANDS)
-    # Without a GPU there are none to tell.
-    none = "TensorFlow computes on no GPU here, so there are no kernels."
-    assert why_no_kernels(said, 0, where) == none
