@@ -41,9 +41,8 @@ class Checkout:
         self.root, self.machine = folder / "checkout", folder / "machine"
         fakes = REPOSITORY / "tests" / "setup"
         shutil.copytree(REPOSITORY / "locks", self.root / "locks")
-        shutil.copytree(fakes / "playwright", self.root / "playwright")
         shutil.copytree(fakes / "machine", self.machine)
-        for name in ("perfkit", "pytest", "tests/browser", "tests/charts"):
+        for name in ("perfkit", "pytest", "tests"):
             (self.root / name).mkdir(parents=True)
             (self.root / name / "__init__.py").touch()
             (self.root / name / "__main__.py").write_text(LAB)
@@ -51,7 +50,8 @@ class Checkout:
             shutil.copy(REPOSITORY / name, self.root / name)
         for tool in TOOLS:
             (self.machine / tool).symlink_to(shutil.which(tool))
-        self.has("chromium", "cc")
+        for program in ("chromium", "cc"):
+            shutil.copy(self.machine / "program", self.machine / program)
 
     def begin(self, *arguments, **variables):
         """Run start.py as a user does; what it says goes to stdout and stderr."""
@@ -59,7 +59,6 @@ class Checkout:
             "PATH": str(self.machine),
             "HOME": str(self.machine),
             "PYTHONPATH": str(self.machine),
-            "USER_OF_TEST": "1000",
             "PYTHON_OF_TEST": str(BASE_PYTHON),
         }
         command = [sys.executable, self.root / "start.py", *arguments]
@@ -84,19 +83,6 @@ class Checkout:
         done = self.start(*arguments, **variables)
         assert done.returncode == 0, done.stderr
         return self.asked()
-
-    def has(self, *programs):
-        for program in programs:
-            shutil.copy(self.machine / "program", self.machine / program)
-
-    def lacks(self, *programs):
-        for program in programs:
-            (self.machine / program).unlink()
-
-    def called(self):
-        """What fakes other than uv were called with."""
-        path = self.machine / "called"
-        return path.read_text().splitlines() if path.exists() else []
 
     def fails(self, step, saying):
         (self.machine / f"fail-{step}").write_text(saying)
@@ -171,8 +157,6 @@ def test_the_tests_need_their_own_lock_once(checkout):
     (packages,) = checkout.asked()
     assert packages.endswith("locks/test.txt")
     assert checkout.steps("test") == checkout.steps("setup") == []
-    # They begin at once where the machine has what they need.
-    assert checkout.called() == []
 
 
 def test_the_build_stays_and_another_takes_the_place_of_what_it_cannot_use(checkout):
@@ -290,7 +274,7 @@ if "install" in sys.argv:
 
 
 def test_without_uv_pip_fetches_the_pinned_one(checkout):
-    checkout.lacks("uv")
+    (checkout.machine / "uv").unlink()
     hidden = with_pip(checkout, "raise ImportError('No module named pip')")
     result = checkout.start("setup", **hidden)
     assert_one_sentence(result, "no pip", "apt install python3-pip")
@@ -363,30 +347,12 @@ def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
     assert (folder / "perfkit" / "budget.txt").read_text() == "20\n"
 
 
-def test_a_bundle_may_lack_a_python_and_goes_on_where_it_broke_off(checkout, folder):
-    folder.mkdir()
-    (folder / "mine").touch()
-    assert_one_sentence(bundled(checkout, folder), "holds something else")
-    inside = checkout.root / "bundle"
-    assert_one_sentence(bundled(checkout, inside), "lies in this folder")
-    assert not inside.exists()
-    (folder / "mine").unlink()
-    checkout.fails("python", "error: Failed to download")
-    result = bundled(checkout, folder)
-    assert result.returncode == 0
-    assert f"each machine needs Python {MINE} of its own." in result.stdout
-    checkout.fails("compile", "error: dns error")
-    assert_one_sentence(bundled(checkout, folder), "HTTPS_PROXY")
-    checkout.works_again()
-    assert bundled(checkout, folder).returncode == 0
-
-
 def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
     bundled(checkout, folder)
     kind = folder / f"{start.here()}-{MINE}"
     with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
         wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
-    checkout.lacks("uv")
+    (checkout.machine / "uv").unlink()
     checkout.steps("setup", "--from", str(folder))
     private = checkout.root / ".setup" / "uv" / "bin"
     calls = (private / "from").read_text().splitlines()
@@ -413,41 +379,8 @@ def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
     result = checkout.start("setup", "--from", str(folder))
     assert_one_sentence(result, f"holds no bundle for {start.here()}")
     (folder / f"{start.here()}-3.12").mkdir()
-    checkout.lacks("uv")
+    (checkout.machine / "uv").unlink()
     assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not whole")
-
-
-def started(result):
-    """Whether the tests were."""
-    return result.stdout.splitlines()[-1:][0].startswith("lab ")
-
-
-BROWSER = (
-    "need Chromium, which",
-    '`python3 start.py test -- -m "not browser"`',
-    "`sudo apt-get install chromium`",
-)
-BOTH = "Chromium and a C compiler named cc", '-m "not browser and not compiler"'
-
-
-@pytest.mark.parametrize(
-    ("lacks", "has", "words"),
-    [
-        (["chromium"], ["apt-get"], BROWSER),
-        (["chromium"], ["apt-get", "sudo"], BROWSER),
-        (["chromium", "cc"], [], (*BOTH, "install it")),
-        (["cc"], [], ('-m "not compiler"',)),
-        (["chromium"], ["apt-get", "download works", "libraries are missing"],
-         ("playwright install-deps chromium`",)),
-    ],
-)  # fmt: skip
-def test_without_any_way_one_sentence_says_what_to_type(checkout, lacks, has, words):
-    checkout.lacks(*lacks)
-    checkout.has(*has)
-    result = checkout.start("test")
-    assert not started(result)
-    assert_one_sentence(result, *words)
-    assert not any(call.startswith("apt-get") for call in checkout.called())
 
 
 def test_a_step_that_does_not_begin_in_time_is_ended(monkeypatch, tmp_path):
