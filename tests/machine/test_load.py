@@ -8,7 +8,7 @@ import pytest
 from perfkit.machine import collect
 from perfkit.machine.collect import look, observed
 from perfkit.machine.record import Busy, Clocks, Gpu, Link
-from tests.machine.trees import System, Times, computer, grow, quota
+from tests.machine.trees import System, Times
 
 
 def between(root, system):
@@ -58,23 +58,6 @@ def test_what_other_programs_take_is_told(tmp_path, system, others, busiest):
     found = between(tmp_path, system)
     assert found.others == (others if others is None else pytest.approx(others))
     assert found.top == busiest
-
-
-@pytest.mark.parametrize(
-    ("files", "system", "told"),
-    [
-        ({}, System(free=6), {"memory_free": 6 * 10**9, "on_battery": None}),
-        # Of the 2 GB in use a quarter is files that were read, and can be let go.
-        (quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9}),
-        *[({}, System(on_battery=on), {"on_battery": on}) for on in (True, False)],
-        # A battery of which nobody knows whether it is in use.
-        ({}, System(sensors_battery=Mock(return_value=Mock(power_plugged=None))),
-         {"on_battery": None}),
-    ],
-)  # fmt: skip
-def test_memory_and_power_are_told(tmp_path, files, system, told):
-    found = between(grow(tmp_path, computer() | files), system)
-    assert {name: getattr(found, name) for name in told} == told
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from perfkit.machine.record import (
     computing,
     throttle_reasons,
 )
-from perfkit.machine.starting import child, explain_log
+from perfkit.machine.starting import child
 from tests.machine.checks import computers
 from tests.machine.checks.computers import (
     GB,
@@ -433,17 +433,3 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
 )
 def test_that_tensorflow_finds_no_gpu_is_not_told_beside_its_cause(machine, fails):
     assert [c.id for c in checks(machine) if c.status == "fail"] == fails
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
-)
-def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
-    (explained,) = explain_log(line)
-    consoling = "Without an NVIDIA GPU that is as it should be."
-    assert consoling in software.meaning(WITHOUT, explained)
-    for machine in (WITH, changed(WITHOUT, nvidia_cards=1)):
-        assert "Without" not in software.meaning(machine, explained)
-    (check,) = software.log(saying(explained))
-    assert (check.status, check.why) == ("fail", software.meaning(WITH, explained))
