@@ -65,20 +65,6 @@ def test_every_machine_is_compared_with_the_median_one(folder):
     assert machines.rows[0][3] in ("tiny dense, 0.25×", "wide dense, 0.25×")
 
 
-def test_an_empty_folder_is_a_class_of_none_and_two_machines_have_no_median(tmp_path):
-    room = perfkit.classroom(tmp_path)
-    assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
-    assert "Nothing was measured on three machines" in room.chart.alt
-    for name in ("x", "y"):
-        save(passport(name), path=tmp_path / f"{name}.json")
-    room = perfkit.classroom(tmp_path)
-    assert room.rows == ()
-    assert room.report.verdict.headline == (
-        "No machine is shown to be slower than the median of 2 machines."
-    )
-    assert "Nothing was measured on three machines" in room.page()
-
-
 def test_another_job_or_unit_is_not_compared_with_the_median_machine(folder):
     one = trained("zoe", 0.1)
     first, *rest = one.trainings

@@ -173,14 +173,6 @@ def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
 # What an examination tells.
 
 
-def test_what_is_wrong_is_sorted_by_what_it_costs():
-    found = looked.examination(looked.SLOW, looked.WELL, looked.WRONG, looked.HIDDEN)
-    assert found.wrong == (looked.WRONG, looked.SLOW)
-    assert found.fails
-    # A warning is no failure.
-    assert not looked.examination(looked.SLOW, looked.HIDDEN).fails
-
-
 def test_the_json_has_these_names_and_no_others():
     document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
     assert list(document) == ["schema", "machine", "checks"]
@@ -231,21 +223,6 @@ def test_the_first_question_is_answered_from_what_was_seen(machine, checks, said
 
 
 written = functools.partial(written_in_short, in_full=True)
-
-
-def test_the_first_sentence_says_what_to_do():
-    found = looked.examination(looked.SLOW)
-    assert "WARN: The cores save power" in repr(found)
-    assert "WARN: The cores save power" in found._repr_html_()
-    said = repr(found).splitlines()[0]
-    command = "sudo cpupower frequency-set -g performance"
-    assert said == f"The cores save power: run `{command}`."
-    assert "How much that costs was not measured." in repr(found)
-    # A machine with nothing wrong is told so.
-    text = repr(looked.examination(looked.WELL, machine=looked.BARE))
-    assert text.startswith("TensorFlow trains on the processor: no NVIDIA GPU is seen")
-    assert text.splitlines()[1] == "Nothing was found here that costs speed."
-    assert text.endswith("1 check is ok.")
 
 
 def test_whatever_a_machine_says_is_shown_and_never_obeyed():
