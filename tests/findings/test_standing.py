@@ -7,7 +7,7 @@ import pytest
 from perfkit.findings import standing, store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
-from perfkit.findings.standing import Microbenchmark, standings
+from perfkit.findings.standing import standings
 from perfkit.findings.tables import table
 from tests.findings import made
 from tests.findings.made import failed, finding, trial
@@ -147,25 +147,6 @@ def test_baselines_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
 def test_no_share_of_a_limit_is_above_it(low, rate, high, said):
     found = replace(finding().timings[0], low=low, rate=rate, high=high)
     assert standing.share_of(found, 100) == said
-
-
-NO_LIMITS = (None, "3", True, 0, -1, 1e300, float("inf"), [])
-
-
-@pytest.mark.parametrize(
-    ("noted", "read"),
-    [
-        *((none, {}) for none in (None, 7, [], "microbenchmarks", {}, {"copy": 7})),
-        *(
-            ({"copy": {"unit": "units", "limit": limit}}, {"copy": "units"})
-            for limit in NO_LIMITS
-        ),
-        ({"copy": {"unit": 7, "group": None}}, {"copy": "units"}),
-    ],
-)
-def test_a_note_of_microbenchmarks_without_sense_has_none_or_no_limit(noted, read):
-    expected = {name: Microbenchmark(unit=unit) for name, unit in read.items()}
-    assert standing.microbenchmarks({"microbenchmarks": noted}) == expected
 
 
 TRIES = (

@@ -79,26 +79,6 @@ def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     assert "1 + 1" in page.text
 
 
-CONTROL = "A control (IntSlider) stood here; it works in the notebook only."
-SCRIPT = "Something that a script draws stood here; the notebook shows it."
-DRAWING = {"js": "draw()", "html": "<div id=x></div><script>draw()</script>"}
-
-
-@pytest.mark.parametrize(
-    ("outputs", "said", "unsaid"),
-    [
-        ([widget() | {"html": "<p>In its place</p>"}], ["In its place"], "stood here"),
-        ([widget()], [CONTROL], "value=5"),
-        ([DRAWING, {"html": "<script>1</script>"}], [SCRIPT] * 2, "draw()"),
-    ],
-    ids=["widget", "control", "script"],
-)
-def test_what_only_works_live_is_its_control_or_is_named(page, outputs, said, unsaid):
-    shown = page("# T", code("1", *(result(**forms) for forms in outputs)))
-    assert shown.text.count(said[0]) == len(said)
-    assert unsaid not in shown.text
-
-
 def test_a_page_has_room_for_so_many_bytes_of_pictures(page, tmp_path, monkeypatch):
     monkeypatch.setattr(notebook, "Room", partial(Room, 3 * len(URI)))
     (tmp_path / "b.png").write_bytes(base64.b64decode(PNG))
