@@ -11,7 +11,6 @@ from perfkit.training.race import race as sessions
 from perfkit.training.race.race import (
     RaceSession,
     open_race,
-    race,
 )
 from perfkit.training.race.sides import Asked
 from tests.findings.made import of_run
@@ -139,13 +138,3 @@ def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
     write(tmp_path, train_py=FUNCTION)
     opened = open_race(Asked(trainings=(tmp_path / "train.py",), python=python))
     assert opened.finding is None
-
-
-def unwritten():
-    """Make a training, once somebody has written it."""
-    return None
-
-
-def test_a_race_of_what_is_still_to_be_written_says_so_and_runs_nothing(capsys):
-    assert race(unwritten, env="A=1") is None
-    assert capsys.readouterr().out.startswith("Nothing runs yet: unwritten gives back")
