@@ -1,14 +1,12 @@
 """When moments are traced, and what is written down of them."""
 
-import json
-
 import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.training.account import collect
-from perfkit.training.account.collect import _raw, _Windows
-from perfkit.training.account.places import Kind, Places
-from perfkit.training.account.sampler import Key, Sampler
+from perfkit.training.account.collect import _Windows
+from perfkit.training.account.places import Places
+from perfkit.training.account.sampler import Sampler
 from perfkit.training.account.watch import Watch
 from perfkit.training.diagnose.maker import InFile
 from perfkit.training.diagnose.script import WholeScript
@@ -99,26 +97,6 @@ def test_where_another_profiler_runs_there_are_no_windows(windows, monkeypatch):
     assert made.failed == "Another profiler runs."
     assert made.traced == []
     assert made.is_done
-
-
-def test_what_was_seen_is_written_as_json(windows):
-    made, clock, watch = windows
-    watch.steps = 100
-    run(made, clock, 5.0)
-    key, other = (
-        Key(("train.py", 3), "fit", Kind.GRAPH, True),
-        Key(None, "", Kind.IMPORT, False),
-    )
-    made.sampler.seconds.update({key: 2.0, other: 1.0})
-    made.traced[0]["samples"] = [(101.0, key), (101.5, other)]
-    raw = json.loads(json.dumps(_raw(made.sampler, made, 5.0)))
-    assert raw["keys"][raw["seconds"][0][0]] == [["train.py", 3], "fit", "graph", True]
-    assert sum(spent for _, spent in raw["seconds"]) == 3.0
-    assert [raw["keys"][n][2] for _, n in raw["windows"][0]["samples"]] == [
-        "graph",
-        "import",
-    ]
-    assert raw["updates"] == 100
 
 
 def test_a_function_in_a_file_stands_for_the_fit_that_perfkit_calls(tmp_path):

@@ -27,13 +27,6 @@ def test_without_a_tip_the_hottest_line_is_named():
     assert said.edits == ()
 
 
-def test_where_nothing_was_seen_that_is_the_answer():
-    said = verdict(account(elsewhere_s=0.0))
-    assert said.headline == "No line of this script was seen at work."
-    assert said.sure == "not known yet"
-    assert said.next
-
-
 def test_no_line_is_named_where_only_the_set_up_was_seen():
     said = verdict(account(line(7), elsewhere_s=0.0, once_s=26.0))
     assert said.headline == "Nothing but the set-up of this script was seen."

@@ -9,13 +9,11 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.errors import MissingPartError
 from perfkit.findings.account import Account
 from perfkit.findings.reading import parse
-from perfkit.findings.store import save
 from perfkit.training.account import session as sessions
 from perfkit.training.account.session import AccountSession
-from perfkit.training.diagnose.maker import LineNames, digest, maker
+from perfkit.training.diagnose.maker import LineNames, maker
 from perfkit.training.diagnose.script import whole_script
 from tests.findings.page.books import book, code, write
 from tests.training.account.accounts import account, whole
@@ -57,21 +55,6 @@ def on(found, number, file="train.py"):
 
 
 # Those that run nothing.
-
-
-def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
-    path = script(here, "model.fit(x, y)\n")
-    made = maker(path, read=whole_script)
-    folder = tmp_path / "recordings"
-    known = {"training": "train.py", "code": digest(made)}
-    save(replace(whole(), **known), folder)
-    save(replace(whole(), **known | {"code": "0" * 64}), folder)
-    shown = perfkit.lines("train.py", replay=folder)
-    assert shown.replayed
-    assert shown.lines == whole().lines
-    assert shown.report.stamp.startswith("Recorded on 2025-03-14 09:26")
-    with pytest.raises(MissingPartError, match="holds no account of"):
-        perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
 
 
 def shown(monkeypatch, capsys, found, *arguments):
