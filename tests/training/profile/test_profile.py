@@ -11,7 +11,6 @@ from unittest.mock import Mock
 import pytest
 
 import perfkit
-from perfkit import cli
 from perfkit.engine.processes import Ended, in_process
 from perfkit.errors import BadFileError, BadParameterError, RunError
 from perfkit.findings import store
@@ -165,18 +164,6 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     assert made.perfkit == importlib.metadata.version("perfkit")
     # The trace is not kept.
     assert [folder.exists() for folder in scripted] == [False]
-
-
-def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, capsys):
-    path, chart = tmp_path / "steps.json", tmp_path / "steps.svg"
-    options = ["--steps", "4", "--json", str(path), "--chart", str(chart)]
-    assert cli.main(["profile", f"{HERE}:short_epochs", *options]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("trainings.py:short_epochs: 4 steps under TensorFlow's")
-    assert "<svg" in chart.read_text()
-    assert perfkit.load(path).training == "trainings.py:short_epochs"
-    assert cli.main(["profile", f"{HERE}:short_epochs", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "profile"
 
 
 def changed(**changes):
