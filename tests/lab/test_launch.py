@@ -35,13 +35,6 @@ def test_a_name_with_a_space_becomes_an_address(tmp_path):
     assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
 
 
-def test_the_options_reach_the_server(tmp_path, opened):
-    flags, _ = opened(browser=False, port=9999)
-    assert flags["ServerApp.root_dir"] == str(tmp_path)
-    assert flags["ServerApp.open_browser"] == "False"
-    assert flags["ServerApp.port"] == "9999"
-
-
 def test_no_variable_about_jupyter_gets_through(tmp_path, opened, monkeypatch):
     monkeypatch.setenv("JUPYTER_TOKEN", "")
     monkeypatch.setenv("JUPYTER_PATH", "/elsewhere")
