@@ -6,7 +6,6 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadParameterError, RunError
-from perfkit.findings import store
 from perfkit.training.diagnose import diagnose as diagnoses
 from tests.engine.scripted import Session
 from tests.training.diagnose.diagnosed import diagnosis
@@ -62,17 +61,6 @@ def test_a_training_that_cannot_run_keeps_the_lines_of_the_user(scripted, capsys
         "Traceback (most recent call last):",
         "  there",
     ]
-
-
-def test_a_guess_reaches_the_report_the_chart_and_the_file(scripted, tmp_path):
-    scripted(found := diagnosis())
-    assert perfkit.diagnose(lambda: None) is found
-    store.save(found, tmp_path)
-    guessed = perfkit.diagnose(lambda: None, guess="3x")
-    assert "Your guess: 3x" in repr(guessed)
-    assert "your guess: 3x" in perfkit.chart(guessed).alt
-    assert store.load(found.path).guess == "3x"
-    assert [path.name for path in tmp_path.glob("*.json")] == [found.path.name]
 
 
 def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):

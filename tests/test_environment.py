@@ -11,7 +11,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -107,30 +106,12 @@ def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
     assert {*EXTRAS["fleet"], *EXTRAS["profile"]} <= set(GROUPS["test"])
 
 
-def conda(path):
-    """The packages and the pip lines of an environment for conda."""
-    parts = yaml.safe_load((ROOT / path).read_text())["dependencies"]
-    pip = [line for part in parts if isinstance(part, dict) for line in part["pip"]]
-    return {part for part in parts if isinstance(part, str)}, pip
-
-
 def test_whatever_makes_the_environment_takes_the_pythons_that_are_allowed():
     allowed = SpecifierSet(PROJECT["requires-python"])
     taken = [(3, minor) for minor in range(8, 20) if f"3.{minor}.1" in allowed]
     assert (taken[0], taken[-1]) == (start.OLDEST, start.NEWEST)
     ((version, _),) = entries("uv").values()
     assert tuple(map(int, version.split(".")[:2])) >= start.OLDEST_UV
-    # That of conda is the cpu lock; Binder's has the settings of our lab besides.
-    packages = {"python=3.11", "pip"}
-    assert "3.11" in allowed
-    assert conda("environment.yml") == (packages, ["-r locks/cpu.txt"])
-    assert conda("binder/environment.yml") == (packages, [])
-    script = (ROOT / "binder" / "postBuild").read_text()
-    assert "--require-hashes -r locks/cpu.txt\n" in script
-    assert "set -euo pipefail" in script
-    settings = set(re.findall(r"perfkit/lab/settings/(\w+\.json)", script))
-    assert settings == {"overrides.json", "page_config.json"}
-    assert all((ROOT / "perfkit/lab/settings" / name).exists() for name in settings)
 
 
 def imported(folder):

@@ -36,21 +36,6 @@ def ticked(variant, *ticks):
 
 
 @pytest.mark.parametrize(
-    ("heard", "doing"),
-    [
-        ([plan.Preparing("Making 512 images")], "Making 512 images"),
-        ([started("serial"), started("parallel", 2, 8.0), ticked("parallel", (8.1, 0))],
-         "Round 2: parallel"),
-        ([started("naive"), started("fits 512?", 0, 9.0)], "Trying: fits 512?"),
-        ([started("serial"), ticked("serial", (0.1, 0)), started("parallel", 1, 0.5),
-          ticked("serial", (0.9, 8))], "Round 1: 2 variants take turns"),
-    ],
-)  # fmt: skip
-def test_a_board_says_what_is_done(heard, doing):
-    assert board_after(*heard).doing == doing
-
-
-@pytest.mark.parametrize(
     ("heard", "rates"),
     [
         # A rate is shown while the first round goes, and not across a pause.
