@@ -69,7 +69,6 @@ def hidden(used):
 
 
 WARM, HOT = "too warm, slowed by the driver", "too hot, slowed by the hardware"
-COOL = Clocks(throttle=(HOT,), busy_throttle=())
 IDLE = {"generation": 1, "width": 16}
 test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     # A value that names no card hides all.
@@ -78,8 +77,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
           for value in ("", "1", "-1,0")],
         *[(visible(value), "visible-gpus:ok", f'"{value}"')
           for value in ("0,1", "0,-1", "MIG-12")],
-        # By its identity one of two is chosen; which one is not known.
-        (visible("GPU-1234", card(), card()), "visible-gpus:ok", ": 1 of 2 GPUs"),
     ],
     # The wheel is held against the card.
     hardware.kernels: [
@@ -106,8 +103,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         # numbers are not those of CUDA.
         (visible("0", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), "kernels:ok"),
         (visible("0", card(), MAXWELL), "kernels:ok dropped-kernels:warn"),
-        # Beside a card that has kernels an older one is left out.
-        (workstation(MAXWELL, MAXWELL), "dropped-kernels:fail dropped-kernels:fail"),
     ],
     hardware.throttled: [
         # Limits by design are no faults; of a reason without a name nothing is said.
@@ -117,9 +112,7 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
                                "throttled:warn": (0x8, 0x20, 0x40),
                                "weak-supply:warn": (0x80,)}.items()
           for bit in bits],
-        # What was seen under load counts before what is seen now, and an idle clock
-        # tells nothing.
-        (with_card(WITH, clocks=COOL), "throttled:ok", "under load: nothing"),
+        # An idle clock tells nothing.
         (slowed(WARM, busy=False), ""),
         (with_card(slowed(WARM, busy=False), busy=0.9), "throttled:warn", ", now: "),
     ],
@@ -132,7 +125,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
               (5, 16, "link:ok"), (3, 16, "slow-link:warn"), (4, 8, "slow-link:warn"))],
         (with_card(linked(generation=3, width=8), busy=0.9), "slow-link:warn",
          "PCIe 3 ×8 (7.88 GB/s) now"),
-        (linked(**IDLE, busy_width=8), "slow-link:warn", ": PCIe 4 ×8 (15.8 GB/s)"),
         # A slot that is older than the card is no fault.
         (linked(generation_max=3, width=16, busy_generation=3), "link:ok"),
         (with_card(WITH, link=Link()), ""),
@@ -230,10 +222,8 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     ],
     # Memory is short where little is granted or left.
     hardware.memory: [
-        (memory(64, 48 * GB), "memory:ok", " | There is memory to work with | "),
-        (memory(64, GB), "little-memory-left:warn", " | Little memory is left | "),
-        (memory(2, 1.9 * GB), "little-memory:warn", " | There is little memory | ",
-         "2 GB of RAM may be used of 64 GB"),
+        (memory(64, GB), "little-memory-left:warn"),
+        (memory(2, 1.9 * GB), "little-memory:warn"),
         (memory(8, None), "memory:ok"),
     ],
     hardware.windows_drive: [
@@ -285,15 +275,10 @@ NO_PACKAGES = replace(UNSTARTED, versions={"tensorflow": "2.21.0"})
 test_software_is_judged_by_what_is_known_of_it = by_rule({
     # No GPU is a fault only where one is left unused.
     software.no_card: [
-        (WITHOUT, "no-gpu:ok",
-         " | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
-         " | No NVIDIA card is on the bus. | "),
+        (WITHOUT, "no-gpu:ok"),
         (WITH, ""),
-        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok",
-         "there is no NVIDIA GPU here, and nothing for its driver to load | ",
-         "~restart"),
-        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for GPUs of Apple",
-         "~processor"),
+        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok", "~restart"),
+        (built(WITHOUT, build="metal"), "no-gpu:ok", "~processor"),
         (WSL, "driver-in-windows:unknown"),
         (WSL_WITH, ""),
     ],
@@ -404,7 +389,6 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
     ],
     # A start that fails is told in its words.
     software.broken: [
-        (ended("It was ended."), "no-start:fail", " | It was ended. | "),
         # One that the system killed wants memory and no new install.
         (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
         (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
