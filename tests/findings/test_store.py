@@ -45,14 +45,6 @@ def test_two_runs_of_the_same_second_do_not_collide():
     assert len({store.save(finding()) for _ in range(20)}) == 20
 
 
-def test_a_run_keeps_one_file_while_it_grows():
-    path = store.save(finding(rounds=1))
-    grown = finding(rounds=3)
-    assert store.save(grown, path=path) == path
-    assert len(store.load(path).trials) == len(grown.trials)
-    assert os.listdir(path.parent) == [path.name]
-
-
 def test_notes_may_hold_numpy_and_what_is_no_number_but_not_themselves():
     notes = {"loss": math.nan, "rates": np.arange(3), "one": np.float32(0.5)}
     extra = [trial("naive", 1000, 4, notes={"x": math.inf})]
