@@ -284,24 +284,6 @@ def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
     assert not tree.exists()
 
 
-@pytest.mark.parametrize(
-    ("commits", "script", "said"),
-    [
-        (("main", "nothing"), "train.py", "git refused"),
-        (("main", "main"), "train.py", "A race has each side once"),
-        (("main", "v1"), "later.py", "has no later.py"),
-        (("main",) * 9, "train.py", "at most 8 sides"),
-    ],
-)
-def test_a_race_that_is_refused_leaves_no_folder(
-    repository, race_of, temporary, commits, script, said
-):
-    write(repository, later_py=SCRIPT)
-    with pytest.raises(BadParameterError, match=said):
-        race_of(repository / script, commit=commits)
-    assert list(temporary.iterdir()) == []
-
-
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A working tree with code and an environment, and what is named alike."""

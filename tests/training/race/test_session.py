@@ -42,11 +42,9 @@ def ended(rates, *, worse=0.05, of=None, **known):
     [
         (SLOWER, {}, True),
         ({OLD: 1000.0, NEW: 1000.0}, {}, False),
-        ({OLD: 1000.0, NEW: 2000.0}, {}, False),
         ({OLD: 1000.0, NEW: WAVERING}, {}, None),
         # Of another job no rate says so, and where nobody asked it is not told.
         (SLOWER, {"new": {"batch": 20, "steps": 50}}, None),
-        (SLOWER, {"new": {"parameters": 7}}, None),
         (SLOWER, {"worse": None}, None),
         # A side that never ran leaves it open, unless another is slower.
         ({OLD: 1000.0}, {}, None),
