@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import perfkit
-from perfkit.training.account.places import Kind, Places
+from perfkit.training.account.places import Places
 
 
 def touched(path):
@@ -77,32 +76,3 @@ def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
     own = Places().is_own
     assert not own(touched(target / "keras" / "layers.py"))
     assert own(touched(project / "train.py"))
-
-
-LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")
-
-
-@pytest.mark.parametrize(
-    ("file", "name", "role"),
-    [
-        ("framework/func_graph.py", "func_graph_from_py_func", Kind.TRACED),
-        ("framework/func_graph.py", "wrapper", Kind.OTHER),
-        ("eager/polymorphic_function/concrete_function.py", "__init__", Kind.TRACED),
-        ("eager/polymorphic_function/atomic_function.py", "f", Kind.OTHER),
-        (
-            "eager/polymorphic_function/atomic_function.py",
-            "call_flat",
-            Kind.GRAPH,
-        ),
-        ("data/ops/iterator_ops.py", "_next_internal", Kind.DATA),
-        ("framework/ops.py", "numpy", Kind.GRAPH),
-        ("framework/ops.py", "shape", Kind.OTHER),
-        ("ops/gen_math_ops.py", "mat_mul", Kind.COMPUTING),
-        ("ops/gen_dataset_ops.py", "map_dataset", Kind.SET_UP),
-        ("ops/gen_optional_ops.py", "optional_has_value", Kind.GRAPH),
-        ("ops/math_ops.py", "matmul", Kind.OTHER),
-    ],
-)
-def test_a_frame_of_tensorflow_says_what_it_does(file, name, role):
-    known = named(f"def {name}(): pass", os.path.join(LIBRARY, *file.split("/")))
-    assert Places().role(known[name].__code__) == role

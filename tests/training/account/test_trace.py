@@ -157,22 +157,3 @@ def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
         (0.6, 1.0, "call.1"),
     ]
     assert {kind for _, kind, _, _ in found.names} == {"XLA"}
-
-
-def test_kernels_of_a_gpu_carry_their_operation(tmp_path):
-    space = Space()
-    host = space.plane("/host:CPU").thread("tf_Compute/1")
-    host.put("dense/MatMul:MatMul", 0.0, 0.05)
-    plane = space.plane("/device:GPU:0")
-    stream = plane.thread("Stream #13(Compute)")
-    stream.put("sgemm", 0.1, 0.4, tf_op="dense/MatMul:MatMul").put("fill", 0.5, 0.6)
-    stream.put("MemcpyH2D", 0.7, 0.8, tf_op="IteratorGetNext/_1:_Send")
-    plane.thread("TensorFlow Ops").put("x", 0.0, 1.0, tf_op="dense/MatMul:MatMul")
-    found = read(space.write(tmp_path), STARTED)
-    assert found.names == [
-        ("dense/MatMul", "MatMul", "", False),
-        ("fill", "", "", False),
-    ]
-    assert intervals(found.operations) == [(0.0, 0.05, 0)]
-    assert intervals(found.kernels) == [(0.1, 0.4, 0), (0.5, 0.6, 1)]
-    assert intervals(found.copies) == [(0.7, 0.8, 0)]
