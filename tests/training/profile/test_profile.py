@@ -141,9 +141,12 @@ def scripted(monkeypatch, tmp_path):
         return Ended({STEPPED: told})
 
     failed = {profile.MEMORY: "xprof could not read this part of the trace: so."}
-    found = profiled.tables()
-    del found[profile.MEMORY]
-    found[profile.OPS] = "[]"
+    known = {
+        profile.STEPS: profiled.steps_table((4.0, 1.0), (5.0, 1.5)),
+        profile.KERNELS: profiled.kernels_table(),
+        profile.OPS: [],
+    }
+    found = {tool: json.dumps(made) for tool, made in known.items()}
     monkeypatch.setattr(profile, "in_process", process)
     monkeypatch.setattr(profile, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
@@ -223,38 +226,6 @@ def test_a_table_that_ends_the_process_costs_no_other():
 
 
 # Its tables made into records.
-
-
-def test_a_step_keeps_all_its_parts_in_seconds():
-    text = json.dumps(profiled.steps_table((4.0, 1.0), (5.0, 1.5)))
-    first, second = profile.steps(text)
-    assert (first.name, second.name) == ("train 0", "train 1")
-    parts = {"input": 0.004, "host compute": 0.001, "device compute": 0.0}
-    assert first.parts == pytest.approx(parts | {"all other": 0.0005})
-    assert second.seconds == pytest.approx(0.007)
-    assert sum(second.parts.values()) == pytest.approx(second.seconds)
-    # A part that a later xprof tells has its own name.
-    made = profiled.steps_table((4.0, 1.0))
-    made[1] = profiled.table(
-        [{"stepnum": "train 0", "sparseTimeMs": 2.0, "stepTimeMs": 2.0}]
-    )
-    (step,) = profile.steps(json.dumps(made))
-    assert step.parts == {"sparse": 0.002}
-
-
-def test_idle_time_is_no_operation():
-    made = profiled.ops_table(
-        ("Host", "IDLE", "IDLE", 0.0, 9e6, 9e6),
-        ("Device", "MatMul", "dense/MatMul", 10.0, 300.0, 200.0),
-        ("Host", "Dataset", "Iterator::Root", 20.0, 900.0, 600.0),
-    )
-    for tables in (made, made[:1]):
-        found = profile.ops(json.dumps(tables))
-        assert [(op.name, op.device) for op in found] == [
-            ("Iterator::Root", "host"),
-            ("dense/MatMul", "device"),
-        ]
-    assert found[0].self_s == pytest.approx(600e-6)
 
 
 def test_a_kernel_tells_whether_it_uses_tensor_cores():
