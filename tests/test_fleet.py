@@ -9,12 +9,11 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import ANY, Mock
+from unittest.mock import Mock
 
 import distributed
 import pytest
 
-from perfkit import cli
 from perfkit.errors import MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.machines import fleet
@@ -137,22 +136,6 @@ def test_a_run_without_a_file_has_the_reason(worker, version, state, code, reaso
         fleet.measure_here(version, [code])
     assert str(caught.value) == reason
     assert time.monotonic() - began < LONG_S / 2
-
-
-def test_the_command_passes_on_what_was_typed(napping, here, monkeypatch, capsys):
-    run = fleet.HostRun(host="a", worker="", future=None, path=here, is_saved=True)
-    measure = Mock(return_value=[run])
-    monkeypatch.setattr(fleet, "measure", measure)
-    line = "fleet tcp://a:1 run napping --nap-ms 2 --no-dreams --budget 9 --out new"
-    assert cli.main(line.split()) == 0
-    command = ["run", "napping", "--nap-ms=2.0", "--no-dreams", "--budget=9"]
-    measure.assert_called_once_with("tcp://a:1", command, Path("new"), ANY, 9.0)
-    assert "1 of 1 hosts sent a file" in capsys.readouterr().out
-    run.is_saved = False
-    assert cli.main(["fleet", "tcp://a:1", "passport"]) == 1
-    assert measure.call_args.args[1] == ["passport"]
-    measure.side_effect = KeyboardInterrupt
-    assert cli.main(line.split()) == 130
 
 
 def start(folder, *command):
