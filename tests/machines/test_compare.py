@@ -90,13 +90,12 @@ def test_a_part_whose_change_the_intervals_leave_open_holds_nothing():
     show(bare)
 
 
-def test_a_machine_against_itself_is_no_difference():
+def test_what_is_left_open_or_was_tried_once_claims_nothing():
     wide = pairs.passport(width=0.3)
     two = compare(wide, wide)
     assert two.verdict == "too noisy to say"
     assert two.report.verdict.sure == "not known yet"
     assert "A difference above 10 % is left open in: tiny dense" in repr(two)
-    # One trial claims nothing.
     slow = pairs.onednn_off()
     two = compare(
         pairs.passport(), with_trainings(slow, each(slow.trainings, trials=1))

@@ -1,4 +1,3 @@
-import functools
 import json
 from dataclasses import asdict, replace
 
@@ -11,8 +10,7 @@ from perfkit.machines import examination
 from perfkit.machines.examination import answer
 from perfkit.progress import Display
 from tests.findings import made
-from tests.findings.test_report import taken_apart
-from tests.findings.test_report import written as written_in_short
+from tests.findings.test_report import taken_apart, written
 from tests.machines import looked
 
 FOUND = Start(seconds=1.0, devices=("CPU:0",))
@@ -24,7 +22,7 @@ class Stage:
 
     def __init__(self, folder):
         self.done, self.folder = [], folder
-        self.faults, self.budgets = {}, []
+        self.faults = {}
         self.finding = made.finding(experiment="machine-ladder")
         store.save(self.finding, folder)
 
@@ -33,10 +31,6 @@ class Stage:
         if name in self.faults:
             raise self.faults[name]
         return gives
-
-    def open_session(self, microbenchmarks, budget):
-        self.budgets.append(budget)
-        return self
 
     start, unsaved = FOUND, ""
 
@@ -51,7 +45,7 @@ def stage(monkeypatch, tmp_path):
             f"disk {folder}", READ
         ),
         "machines.examination.started": lambda _: made_up.does("start", made_up.start),
-        "questions.runs.open_session": made_up.open_session,
+        "questions.runs.open_session": lambda *_: made_up,
         "questions.runs.watch": lambda *_: made_up.does("parts", made_up.finding),
     }.items():
         monkeypatch.setattr(f"perfkit.{name}", does)
@@ -170,9 +164,6 @@ def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     assert found.microbenchmarks is not None
 
 
-# What an examination tells.
-
-
 def test_the_json_has_these_names_and_no_others():
     document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
     assert list(document) == ["schema", "machine", "checks"]
@@ -222,9 +213,6 @@ def test_the_first_question_is_answered_from_what_was_seen(machine, checks, said
     assert said in answer(machine, checks)
 
 
-written = functools.partial(written_in_short, in_full=True)
-
-
 def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     hostile = "\x1b[31m<img src=x onerror='x'>\x07 [bold]b[/bold] :smile:\u202e"
     check = replace(
@@ -234,7 +222,7 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     machine = replace(looked.BARE, cpu=hostile, start=start, no_gpu=hostile)
     found = looked.examination(check, machine=machine, missed=(hostile,))
     for terminal in (True, False):
-        text = written(found, terminal=terminal)
+        text = written(found, terminal=terminal, in_full=True)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
         assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 10
     assert taken_apart(found._repr_html_()).all("img") == []
