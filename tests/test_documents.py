@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -64,21 +63,6 @@ def test_the_test_in_the_document_passes(pixel_scaling):
     assert len(tests) == 2
     for test in tests:
         test()
-
-
-@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
-@pytest.mark.parametrize(
-    "path", [path for path in sorted(MADE_LATER) if path.endswith("pixel_scaling.py")]
-)
-def test_the_code_in_the_document_keeps_the_style(path, command):
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"],
-        input=block(path),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 RACE = (ROOT / "docs" / "race-in-ci.md").read_text()

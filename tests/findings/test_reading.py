@@ -27,8 +27,7 @@ def refused(data):
 
 
 # In the middle of a number as well.
-CUTS = [int(len(sound()) * share) for share in (0.001, 0.1, 0.5, 0.9, 0.999)]
-CUTS.append(sound().index(b".") + 1)
+CUTS = [len(sound()) // 2, sound().index(b".") + 1]
 
 
 @pytest.mark.parametrize(
@@ -39,17 +38,13 @@ CUTS.append(sound().index(b".") + 1)
         (b'{"kind": "\\ud800"}', "is not JSON"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested too deeply"),
         (b"[]", "does not say that it is one"),
-        (b'{"kind": ["finding"]}', "does not say that it is one"),
         (b'{"kind": "passport", "schema": 1}', "a passport: perfkit show reads it"),
         (b'{"kind": "letter", "schema": 1}', "not a finding but a letter."),
         (b'{"kind": "finding"}', "its schema has no number"),
-        (b'{"kind": "finding", "schema": 2}', "is not a sound finding"),
         (b'{"kind": "finding", "schema": 1}', "by a draft of perfkit (schema 1, this"),
         (b"[" + b"1," * 5_000_000 + b"1]", "too large"),
         (b'{"kind": 1e999}', "a number beyond measure"),
-        (b'{"kind": ' + b"9" * 9000 + b"}", "a number beyond measure"),
         (b'{"kind": "' + b"x" * 200_000 + b'"}', "a text of 200,000 characters"),
-        (b'{"' + b"x" * 200_000 + b'": 1}', "a text of 200,000 characters"),
     ],
 )
 def test_other_files_are_refused_in_one_sentence(data, words):

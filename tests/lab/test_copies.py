@@ -111,24 +111,6 @@ def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(root):
     assert (root / COPIES / NEWER).read_bytes() == mine
 
 
-def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(root):
-    start(root)
-    (root / "notebooks" / NAME).rename(root / "notebooks" / "02_new.ipynb")
-    assert start(root) == ()
-    assert notebooks(root) == [NAME, "01_next.ipynb", "02_new.ipynb"]
-
-
-def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(root):
-    start(root)
-    (root / COPIES / NAME).unlink()
-    start(root)
-    change(root / COPIES / NAME)
-    ship(root, "3 + 3")
-    (root / COPIES / NEWER).unlink()
-    assert start(root) == ()
-    assert notebooks(root) == [NAME, "01_next.ipynb"]
-
-
 @pytest.mark.fault(
     "lab", "SIGKILL", sees="The next start makes the copies that are missing."
 )
@@ -197,14 +179,6 @@ def test_where_nothing_can_be_written_the_sentence_names_the_remedy(root):
     assert f"make {root} a folder that you can write to" in str(caught.value)
 
 
-def test_the_pages_that_notebooks_link_to_come_along(root):
-    start(root)
-    for page in ("# The map\n", "# A newer map\n"):
-        (root / "notebooks" / "README.md").write_text(page)
-        start(root)
-        assert (root / COPIES / "README.md").read_text() == page
-
-
 def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
     shipped, mine = root / "notebooks" / "photos.py", root / COPIES / "photos.py"
     for text in ("BATCH = 8\n", "BATCH = 4\n"):
@@ -216,9 +190,3 @@ def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
     shipped.write_text("BATCH = 2\n")
     assert "open photos (newer).py" in start(root)[0]
     assert mine.read_text() == "BATCH = 64\n"
-
-
-def test_copies_that_need_no_writing_are_not_written(root, monkeypatch):
-    start(root)
-    monkeypatch.setattr(lab, "write_whole", None)
-    assert start(root) == ()

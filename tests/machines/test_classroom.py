@@ -9,7 +9,6 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.store import save
-from perfkit.findings.training import ENDED
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
 from tests.findings.made import MACHINE
@@ -111,33 +110,6 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
         assert verdict(folder).headline.startswith("No machine is shown")
 
 
-def test_a_machine_is_called_as_its_file_is_however_that_ends(folder):
-    (folder / "kim.json").rename(folder / "kim.JSON")
-    # What macOS puts beside a file that it copies.
-    (folder / "._ada.json").write_bytes(b"\0\5\x16\7")
-    save(trained("Zoe180"), path=folder / "Zoe.json")
-    room = perfkit.classroom(folder)
-    assert names(room) == ["Zoe", *SPEEDS]
-    assert room.problems == {}
-    assert perfkit.classroom(folder, passport("kim's")).name(5) == "kim's"
-
-
-def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
-    inside = perfkit.classroom(folder, folder / "kim.json")
-    assert (inside.name(inside.you), len(inside.passports)) == ("kim", 4)
-    outside = perfkit.classroom(folder, passport("zoe", 2.0))
-    assert (outside.name(outside.you), len(outside.passports)) == ("zoe", 5)
-    assert "you are here" in outside.chart.svg
-    assert "you at 2.00×" in outside.chart.alt
-    assert "you" not in perfkit.classroom(folder).chart.alt
-    # The file has fewer digits, and may have got another label since, or no names.
-    measured = trained("zoe", 1 / 3)
-    save(measured, path=folder / "zoe.json")
-    for you in measured, replace(measured, label="mine", host="dgx-3", user="zoe"):
-        room = perfkit.classroom(folder, replace(you))
-        assert (room.name(room.you), len(room.passports)) == ("zoe", 5)
-
-
 @pytest.mark.fault(
     "class",
     "two at once",
@@ -203,19 +175,6 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
     assert "battery" not in text
 
 
-def test_who_was_busy_and_whose_budget_was_too_small_is_said(folder):
-    save(pairs.busy(), path=folder / "loud.json")
-    none = (replace(training("tiny dense", 1.0), seconds=None, missing=ENDED),)
-    for name in ("x", "y"):
-        save(
-            passport(name, trainings=none, budget_s=60.0), path=folder / f"{name}.json"
-        )
-    besides = perfkit.classroom(folder).report.besides
-    assert besides[0] == "Every machine is ready."
-    assert besides[1].startswith("Busy with other programs: loud. ")
-    assert besides[2].startswith("x, y: No reference training was measured in 60 s: ")
-
-
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
     sound = KINDS["passport"].sound()
     for number, attack in enumerate(ATTACKS.values()):
@@ -224,15 +183,6 @@ def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
     assert len(room.passports) > 30
     texts = [repr(room), room.chart.svg]
     shown.check(texts, [room._repr_html_()], [room.page()])
-
-
-def test_a_dot_stands_for_all_that_lie_at_its_place(tmp_path):
-    def drawn(machines):
-        for number in machines:
-            save(passport(f"m{number}", 1.0), path=tmp_path / f"{number}.json")
-        return len(perfkit.classroom(tmp_path).chart.svg)
-
-    assert drawn(range(40)) == drawn(range(40, 60))
 
 
 @pytest.mark.fault("class", "path", sees="The class, as in any other folder.")

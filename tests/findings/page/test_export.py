@@ -1,5 +1,4 @@
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -8,11 +7,9 @@ import sys
 import pytest
 
 import perfkit
-from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.page.export import export
-from perfkit.findings.record import Verdict
 from tests.findings.made import finding
 from tests.findings.page.books import book, code, printed, write
 from tests.findings.page.pages import Page, problems
@@ -57,15 +54,6 @@ def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
     assert saved.with_suffix(".html").exists()
 
 
-def test_several_findings_make_one_page(saved, tmp_path):
-    other = finding({"naive": 10.0}, verdict=Verdict(headline="Compile it."))
-    page = Page(export([saved, other], tmp_path / "all.html").read_text())
-    assert page.words("h1") == ["2 findings"]
-    assert {finding().verdict.headline, "Compile it."} <= set(page.words("h2"))
-    links = [a["href"] for a in page.all("a")]
-    assert links == ["#" + a["id"] for a in page.all("article")]
-
-
 @pytest.mark.parametrize(
     ("sources", "place", "said"),
     [
@@ -105,24 +93,6 @@ def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path)
         export(tmp_path / "x.json")
     assert "\n" not in str(told.value)
     assert not (tmp_path / "x.html").exists()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda nb: nb.update(cells=7),
-        lambda nb: nb["cells"].append(7),
-        lambda nb: nb["cells"][1].update(outputs=[{}]),
-        lambda nb: nb["cells"][0].update(cell_type="holiday"),
-        lambda nb: nb["cells"][0].update(cell_type=7),
-    ],
-)
-def test_a_spoiled_notebook_is_told_in_one_sentence(spoil, notebook):
-    document = json.loads(notebook.read_text())
-    spoil(document)
-    notebook.write_text(json.dumps(document))
-    with pytest.raises(BadFileError, match=r"why\.ipynb is not a sound notebook"):
-        export(notebook)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +169,3 @@ def test_a_page_says_who_sends_it_and_why(saved, notebook, tmp_path):
         assert problems(page.html) == []
     page = Page(export(saved).read_text())
     assert {"by", "note"}.isdisjoint(a.get("class") for a in page.all("p"))
-
-
-def test_the_command_line_says_where_the_page_is(saved, notebook, tmp_path, capsys):
-    target = tmp_path / "page.html"
-    told = ["--author", "Ada", "--note", "Look."]
-    assert cli.main(["export", str(saved), "-o", str(target), *told]) == 0
-    assert capsys.readouterr().out.startswith(f"Written: {target} (")
-    assert {"By Ada", "Look."} <= set(Page(target.read_text()).words("p"))
-    assert cli.main(["export", str(notebook), "--code", "hidden"]) == 0
-    assert "print(6 * 7)" not in Page(notebook.with_suffix(".html").read_text()).text

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import without_line
-from perfkit.training.diagnose.accounted import NO_CHANGES, open_tips
+from perfkit.training.diagnose.accounted import open_tips
 from perfkit.training.diagnose.verdict import verdict_of
 from tests.training.account.accounts import account, line, tip
 from tests.training.diagnose.diagnosed import RATES, SLOW_MAP, cause, diagnosis
@@ -104,26 +104,6 @@ def test_a_ceiling_that_shows_a_gain_makes_its_tip_as_sure_as_it_is():
     assert "A/B tested: without all of it the training would run 3" in found.much
     assert found.sure == "sure"
     assert found.interval != "30 s"
-
-
-def test_where_nothing_is_known_the_hottest_line_is_named():
-    untested = {"eager": "its steps compute in no function. Use one"}
-    fields = {"healthy": True, "untested": untested, "unmeasured": ("tf.function",)}
-    plain = verdict_of(diagnosis((), **fields))
-    assert plain.sure == "not known yet"
-    found = said(causes=(), **fields)
-    assert found.headline == "50 % of the time is Python in train.py, line 12."
-    assert found.much.startswith(plain.headline)
-
-
-def test_where_no_change_was_tried_the_account_is_the_answer_and_says_why():
-    untested = {NO_CHANGES: "its steps are not found, so nothing was swapped"}
-    found = said(TIP, causes=(), untested=untested, step=None)
-    assert found.headline == "Do it for the whole batch at once."
-    assert found.much.endswith(
-        "No change was tried: its steps are not found, so nothing was swapped."
-    )
-    assert found.sure == "profiled"
 
 
 @pytest.mark.parametrize("share", [0.09, 0.2, 0.5, 0.9])

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import os
-import sys
 import threading
 from types import SimpleNamespace
 
@@ -219,22 +218,6 @@ def test_what_other_threads_compute_is_shared_out(
     one._look_beside({"a": 7, "b": 8}, 0.5)
     assert one.background[mine, 7] == pytest.approx(expected[0])
     assert one.background[mine, 8] == pytest.approx(expected[1])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others count nothing by thread")
-def test_a_thread_that_computes_has_more_seconds_each_time():
-    before = sampling.processor_seconds()[threading.get_ident()]
-    sum(range(10_000))
-    assert sampling.processor_seconds()[threading.get_ident()] > before
-
-
-def test_a_thread_that_has_ended_is_no_sample():
-    stop = threading.Thread(target=int)
-    stop.start()
-    stop.join()
-    one = Sampler(Watch(Places()), stop.ident)
-    one.sample()
-    assert (one.samples, dict(one.seconds)) == (0, {})
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):

@@ -1,6 +1,5 @@
 """A patch is printed where a race shows that it helps, and nowhere else."""
 
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ from perfkit.findings import store
 from perfkit.findings.reports import TYPED
 from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.maker import maker
-from perfkit.training.diagnose.source import text_of
 from perfkit.training.race import race as races
 from perfkit.training.race.commits import changed
 from perfkit.training.race.race import NAME, open_proof, proof_of
@@ -170,17 +168,6 @@ def test_the_race_holds_the_patched_text_against_the_script(
     assert not Path(copied.maker.path).exists()
 
 
-def test_a_notebook_is_copied_with_its_code_alone(project):
-    cells = [{"cell_type": "code", "source": [TRAINING]}]
-    write(project, **{"train.ipynb": json.dumps({"cells": cells})})
-    made = maker("train.ipynb")
-    written = patch(diagnosis(causes=[GRAPH]), made, project)
-    write(project, **{"copy.ipynb": written.copy.decode()})
-    code = TRAINING.replace(", run_eagerly=True", "")
-    assert text_of(str(project / "copy.ipynb")) == code.rstrip("\n")
-    assert written.text.startswith(b"train.ipynb, code cell 1, line 7")
-
-
 @pytest.fixture
 def diagnosed(project, monkeypatch):
     """Let the command line have diagnosed this, and raced it with that outcome."""
@@ -267,6 +254,7 @@ def test_without_proof_there_is_no_patch_and_a_code_of_its_own(
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.measures
 def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project):
     line = "diagnose train.py --diff --budget 20 --seed 1"
