@@ -41,11 +41,6 @@ def test_epochs_over_the_same_mark_add_up():
     assert len(marked) == 3
 
 
-def test_before_any_step_it_says_so():
-    assert repr(steps(iter(()))) == "perfkit.steps: no step was made yet."
-    assert bool(steps([]))
-
-
 def test_marking_steps_loads_no_numerical_library():
     code = (
         "import sys, perfkit; list(perfkit.steps([1])); "

@@ -57,25 +57,6 @@ def test_what_may_steer_the_training_is_not_to_be_left_out():
     assert logger.mind == ""
 
 
-@pytest.mark.parametrize("name", ["without validation", "validation every 5 epochs"])
-def test_who_follows_the_validation_is_named_where_there_is_to_be_less(name):
-    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",) * 2}
-    mind = named(VALIDATION, **known)[name].mind
-    assert mind.startswith("`EarlyStopping`: a patience counts validations")
-    assert named(VALIDATION, **known | {"following": ()})[name].mind == ""
-
-
-def test_what_the_facts_say_of_callbacks_is_by_class():
-    known = keras.callbacks
-    given = [known.EarlyStopping(), known.CSVLogger("a")]
-    facts = facts_of(training(batches(2), callbacks=given))
-    assert facts.steering == facts.following == ("EarlyStopping",)
-
-
-def test_what_no_trial_runs_is_named_and_not_changed():
-    assert "RemoteMonitor" in why(CALLBACK, callbacks=("RemoteMonitor",))
-
-
 def called(clock, change):
     """What a callback is told at each batch of a training with a change."""
     hooks = []
@@ -110,15 +91,6 @@ def test_who_follows_a_metric_goes_on_with_the_loss(followed):
     made = training(batches(2), callbacks=[stopping], metrics=["mae"])
     observers.without_metrics(made)
     assert stopping.monitor == "loss"
-
-
-def test_validation_is_a_defect_only_where_it_takes_most_of_an_epoch():
-    known = {"validation": True, "validated": 1, "validation_steps": 50}
-    change = named(VALIDATION, **known)["without validation"]
-    assert (change.kind, change.defect_from) == ("by gain", 2.0)
-    assert "50 steps after every epoch" in change.changes
-    assert "validation_freq" in change.fix
-    assert named(VALIDATION) == {}
 
 
 def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
@@ -194,11 +166,9 @@ def test_no_validation_is_put_off_beyond_the_last_epoch():
     known = {"validation": True, "validated": 1, "following": ("EarlyStopping",)}
     found = named(VALIDATION, **known, asked=3)
     assert list(found) == ["without validation", "validation every 3 epochs"]
-    assert "validation_freq=3" in found["without validation"].fix
-    assert "divide it by 3" in found["validation every 3 epochs"].mind
+    mind = found["validation every 3 epochs"].mind
+    assert mind.startswith("`EarlyStopping`: a patience counts validations")
+    assert "divide it by 3" in mind
     (alone,) = named(VALIDATION, **known, asked=1).values()
-    assert alone.fix.startswith("Fewer validation_steps")
-    assert alone.mind == ""
+    assert (alone.name, alone.mind) == ("without validation", "")
     assert facts_of(training(rows(2), epochs=3)).asked == 3
-    # A function need not say.
-    assert facts_of(training(rows(2))).asked == 0
