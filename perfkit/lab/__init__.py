@@ -42,7 +42,7 @@ _SETTINGS = _HERE / "settings"
 _WORKSPACE = "default-37a8.jupyterlab-workspace"
 COPIES = "my-notebooks"
 # Which files come along with the notebooks.
-_BESIDE = ("md", "svg", "py")
+_BESIDE = ("*.md", "*.py", "pictures/*.svg")
 # Which version each copy was made from, by the copy's name.
 _MADE_FROM = ".made-from.json"
 
@@ -214,7 +214,7 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     made_from = dict(before)
     replaced = []
     # What notebooks link to comes along, and the training that they speed up.
-    beside = itertools.chain(*(shipped.glob(f"*.{end}") for end in _BESIDE))
+    beside = itertools.chain(*map(shipped.glob, _BESIDE))
     for path in sorted((*shipped.rglob("*.ipynb"), *beside)):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.

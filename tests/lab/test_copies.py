@@ -205,6 +205,14 @@ def test_the_pages_that_notebooks_link_to_come_along(root):
         assert (root / COPIES / "README.md").read_text() == page
 
 
+def test_the_pictures_of_the_notebooks_come_along_in_their_folder(root):
+    (root / "notebooks" / "pictures").mkdir()
+    (root / "notebooks" / "pictures" / "step.svg").write_text("<svg/>")
+    start(root)
+    assert (root / COPIES / "pictures" / "step.svg").read_text() == "<svg/>"
+    assert start(root) == ()
+
+
 def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
     shipped, mine = root / "notebooks" / "photos.py", root / COPIES / "photos.py"
     for text in ("BATCH = 8\n", "BATCH = 4\n"):

@@ -16,6 +16,8 @@ from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, cells, every_noteboo
 
 FOLDER = ROOT / "notebooks"
 MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
+PICTURES = sorted(FOLDER.glob("pictures/*"))
+LARGEST_PICTURE_BYTES = 30_000
 FOLD = re.compile(
     r"<details><summary>Answers</summary>\n\n(.*?)\n\n</details>", re.DOTALL
 )
@@ -168,10 +170,17 @@ def test_every_link_leads_somewhere(path):
     for link in links(path):
         file, _, anchor = link.partition("#")
         # A copy of a notebook lies in another folder, with what lies beside it.
-        assert path.suffix == ".md" or "/" not in file, link
+        beside = file.removeprefix("pictures/")
+        assert path.suffix == ".md" or "/" not in beside, link
         there = path.parent / file if file else path
         assert there.is_file(), link
         assert not anchor or anchor in anchors(there), link
+
+
+def test_each_picture_is_small_and_stands_in_one_notebook():
+    shown = [link for path in NOTEBOOKS for link in links(path) if "pictures" in link]
+    assert sorted(shown) == [f"pictures/{path.name}" for path in PICTURES]
+    assert all(path.stat().st_size <= LARGEST_PICTURE_BYTES for path in PICTURES)
 
 
 def test_the_glossary_is_short_and_each_word_is_linked_where_it_is_used():
