@@ -107,10 +107,8 @@ def _makes_no_use_of_results(node):
     return isinstance(node, ast.ImportFrom | ast.FunctionDef)
 
 
-def _asked(what, guess="", **parameters):
-    if isinstance(what, perfkit.Experiment):
-        # One that holds a function of the reader's is recorded without it.
-        return perfkit.experiment(what.name, **what.parameters)
+def _asked(what, guess="", mine=None, **parameters):
+    # One that takes a function of the reader's is recorded without it.
     if isinstance(what, str):
         return perfkit.experiment(what, **parameters)
     return what
