@@ -41,8 +41,10 @@ _SETTINGS = _HERE / "settings"
 # What JupyterLab calls the file of the workspace that it opens by default.
 _WORKSPACE = "default-37a8.jupyterlab-workspace"
 COPIES = "my-notebooks"
+# Else a cell that imports TensorFlow begins with lines in red that tell of no fault.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "1"}
 # Which files come along with the notebooks.
-_BESIDE = ("md", "svg", "py")
+_BESIDE = ("*.md", "*.py", "pictures/*.svg")
 # Which version each copy was made from, by the copy's name.
 _MADE_FROM = ".made-from.json"
 
@@ -93,7 +95,7 @@ def open_lab(
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
     ours = budget | {k: str(v) for k, v in folders.items()}
     sys.stdout.flush()
-    os.execve(sys.executable, command, inherited | ours)
+    os.execve(sys.executable, command, _QUIET | inherited | ours)
 
 
 def _class_budget(file: Path) -> dict[str, str]:
@@ -214,7 +216,7 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     made_from = dict(before)
     replaced = []
     # What notebooks link to comes along, and the training that they speed up.
-    beside = itertools.chain(*(shipped.glob(f"*.{end}") for end in _BESIDE))
+    beside = itertools.chain(*map(shipped.glob, _BESIDE))
     for path in sorted((*shipped.rglob("*.ipynb"), *beside)):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.

@@ -22,7 +22,8 @@ from perfkit.machine.limits import text_of
 from perfkit.machine.record import Build, Platform, Software
 
 _MATTERS = re.compile(
-    r"(TF|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
+    # A log level changes no speed, and the lab sets one.
+    r"(TF(?!_CPP_MIN_LOG_LEVEL)|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
     r"|KERAS_BACKEND|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES|DRIVER_CAPABILITIES)"
     r"|LD_PRELOAD|LD_LIBRARY_PATH"
 )

@@ -32,6 +32,7 @@ from perfkit.panel.view import (
     watch,
 )
 from perfkit.panel.worker import Measuring
+from perfkit.questions import find_class
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay, replay_from
 from perfkit.questions.runs import (
@@ -159,6 +160,20 @@ class Panel(Measuring[Finding]):
             launcher().warm()
         self._soon(_load_charts)
         super()._ipython_display_()
+
+    def reveal(self) -> str:
+        """Say what its notebook let you decide first: a mystery's name, or claims.
+
+        Raises:
+            BadParameterError: There is no such thing in this run.
+        """
+        finding = self.result()
+        answer = find_class(finding.experiment).reveal(finding)
+        if not answer:
+            raise BadParameterError(
+                "This run holds no mystery and no claims to answer."
+            )
+        return answer
 
     def _latest(self) -> Finding | None:
         return self.finding

@@ -23,7 +23,7 @@ from perfkit.errors import BadParameterError
 from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
     from perfkit.charts.canvas import Kind
@@ -51,19 +51,32 @@ def experiments() -> dict[str, type[Experiment]]:
     return dict(sorted(kinds.items()))
 
 
-def experiment(name: str, /, **parameters: Any) -> Experiment:
+def experiment(
+    name: str, /, *, mine: Callable[..., Any] | None = None, **parameters: Any
+) -> Experiment:
     """Make one experiment by its name; every parameter has a default.
 
+    Args:
+        name: Of the experiment.
+        mine: A function of your own, timed as one more variant, ``yours``, where the
+            experiment takes one. What it gives is checked as that of all variants is.
+            One that gives back None is still to be written, and only the others run.
+        **parameters: Of the experiment.
+
     Raises:
-        BadParameterError: No experiment or parameter has that name, or a value is
-            outside what the parameter accepts.
+        BadParameterError: No experiment or parameter has that name, a value is outside
+            what the parameter accepts, or the experiment takes no such function.
     """
     kind = find_class(name)
     names = [parameter.name for parameter in parameters_of(kind)]
     for parameter in parameters:
         if parameter not in names:
             raise BadParameterError(unknown(f"parameter of {name}", parameter, names))
-    return kind(**parameters)
+    if mine is None:
+        return kind(**parameters)
+    from perfkit.questions.base import with_yours
+
+    return with_yours(kind, mine, **parameters)
 
 
 def find_class(name: str) -> type[Experiment]:

@@ -14,7 +14,7 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries
 from perfkit.engine.tick import Yielded
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.shared.race import Race
 
@@ -35,6 +35,7 @@ class Experiment:
         in_turns: Whether the trials of a round may take turns; False where they would
             be in each other's way, because they fill the memory, say.
         choices: The ``Choice`` of each variant that may be chosen, by name.
+        function: Only where it takes a function of the reader's: that one, or None.
     """
 
     name: ClassVar[str]
@@ -133,6 +134,11 @@ class Experiment:
         """
         return None
 
+    @staticmethod
+    def reveal(finding: Finding) -> str:
+        """Say what a notebook lets its reader decide first; "" for nothing."""
+        return ""
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""
         if race := self.race(measured):
@@ -154,8 +160,11 @@ def with_yours(
     """Make an experiment with a function of the reader's as its ``function``.
 
     Raises:
-        BadParameterError: It is no function, or a parameter is not accepted.
+        BadParameterError: It is no function, the experiment takes none, or a parameter
+            is not accepted.
     """
+    if not hasattr(kind, "function"):
+        raise BadParameterError(f"{kind.name} takes no function of yours.")
     if not callable(function):
         raise BadParameterError(f"{function!r} is no function; give one.")
     # A field would be a parameter, and no command line or widget can hold a function.

@@ -102,7 +102,8 @@ def run(
         replay: A recorded finding to show in place of a run: its file, a folder that
             holds it, or "1" for those that perfkit brings along. None for what
             PERFKIT_REPLAY says, "" for a run in any case.
-        **parameters: The experiment's parameters; each has a default.
+        **parameters: The experiment's parameters, each of which has a default, and
+            ``mine``; see ``perfkit.experiment``.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.

@@ -28,7 +28,7 @@ def take(one):
     [
         ("", 60, "Waiting for the run of loops, about 80 s"),
         ("", 0, "Waiting for the run of loops"),
-        ("a/11_your_training.ipynb", 60, "Waiting for the run in 11_your_training, ab"),
+        ("a/10_your_training.ipynb", 60, "Waiting for the run in 10_your_training, ab"),
         ("console-1", 0, "Waiting for the run of loops"),
     ],
 )

@@ -45,6 +45,13 @@ def test_no_variable_about_jupyter_gets_through(tmp_path, opened, monkeypatch):
     assert environment["MINE"] == "kept"
 
 
+def test_tensorflow_is_silent_about_what_is_no_fault(opened, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    assert opened()[1]["TF_CPP_MIN_LOG_LEVEL"] == "1"
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    assert opened()[1]["TF_CPP_MIN_LOG_LEVEL"] == "0"
+
+
 def test_one_file_sets_the_budget_of_all_notebooks(
     tmp_path, opened, monkeypatch, capsys
 ):

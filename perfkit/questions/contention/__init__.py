@@ -117,6 +117,11 @@ class Contention(Experiment):
         """What the counters and the steps of each variant showed."""
         return signs.read(measured)
 
+    @staticmethod
+    def reveal(finding: Finding) -> str:
+        """Tell what a mystery was; "" where there was none."""
+        return opened(finding) if finding.parameters.get("mystery") else ""
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
         readings = self.result(measured)

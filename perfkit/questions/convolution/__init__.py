@@ -18,7 +18,7 @@ from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.record import Verdict
-from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.base import Experiment
 from perfkit.questions.convolution import channels
 from perfkit.questions.convolution.answers import LONGEST_S, try_method
 from perfkit.questions.convolution.variants import (
@@ -83,6 +83,9 @@ class Convolution(Experiment):
     name = "convolution"
     baseline = BASELINE
     choices = CHOICES
+    # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
+    # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
+    # and the padding, "same" or "valid". Returns shape (batch, row, column, filters).
     function: ClassVar[Function | None] = None
 
     def __post_init__(self) -> None:
@@ -213,23 +216,3 @@ class Convolution(Experiment):
         }
         arithmetic = [name for name in self._limits if name != MEMORY]
         return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
-
-
-def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
-    """Make the experiment with a function of your own as one more variant, ``yours``.
-
-    Its answer is checked as all answers are. A function that gives back None is still
-    to be written: it is shown as such, and the other variants are timed.
-
-    Args:
-        function: Takes images, shape (batch, side, side, channels), a kernel, shape
-            (kernel, kernel, channels, filters), both NumPy arrays that cannot be
-            written into, the stride, and the padding, ``"same"`` or ``"valid"``. Gives
-            back the answer, shape (batch, row, column, filters).
-        **parameters: Of the experiment, as ``perfkit.experiment("convolution")`` takes
-            them.
-
-    Raises:
-        BadParameterError: It is no function, or a parameter is not accepted.
-    """
-    return with_yours(Convolution, function, **parameters)

@@ -30,7 +30,7 @@ from perfkit.questions.shared.precision import (
     Expectation,
 )
 from perfkit.questions.shared.race import Choice, Race
-from perfkit.questions.shared.words import between, listed, quoted
+from perfkit.questions.shared.words import between, quoted
 
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
@@ -335,22 +335,6 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     if learns not in _ALIKE:
         return replace(verdict, warnings=(_UNKNOWN,))
     return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
-
-
-def beforehand(notes: Mapping[str, Any]) -> Verdict:
-    """Say what to expect before a run, from the notes of its preparation."""
-    expected = _expectations(notes).items()
-    faster = [name for name, outlook in expected if outlook.expect == "faster"]
-    headline = "No precision is sure to be faster than float32 on this hardware."
-    if faster:
-        headline = f"Expect {listed(faster)} to be faster than float32 here."
-    words = ", ".join(f"{quoted(name)} {outlook.expect}" for name, outlook in expected)
-    return Verdict(
-        headline=headline,
-        much=f"By hardware alone: {words}.",
-        because=_reasons(notes),
-        facts=tuple(_layer_facts(_layers(notes))),
-    )
 
 
 def _expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:

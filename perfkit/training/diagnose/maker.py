@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import importlib.util
 import inspect
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -282,10 +283,20 @@ def digest(maker: Callable[[], Any]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
+def _text_of(file: str) -> str:
+    # A kernel knows the text of its cells, which lie in no file.
+    lines = linecache.getlines(file) if "ipykernel" in file else []
+    return "".join(lines) or source.text_of(file)
+
+
 def _short(text: str) -> str:
     if len(text) > _LONGEST:
         raise OSError("It is too long to be read.")
     return text
+
+
+# A cell of the same kernel: Python numbers them in a way that no reader sees.
+OTHER_CELL = "another cell"
 
 
 class LineNames:
@@ -314,8 +325,10 @@ class LineNames:
 
     def locate(self, file: str, line: int) -> tuple[str, int, int]:
         """File, cell and line as a reader knows them."""
-        if file == self.of_cell or "ipykernel" in file:
+        if file == self.of_cell:
             return "", 0, line
+        if "ipykernel" in file:
+            return OTHER_CELL, 0, line
         before = [start for start in self.cells_of(file) if start <= line]
         name = os.path.relpath(file, self._root) if self._root else file
         if name.startswith(".."):
@@ -340,7 +353,7 @@ class LineNames:
         if file not in self._texts:
             try:
                 of_cell = self.of_cell and file == self.of_cell
-                text = source_of(self._maker).text if of_cell else source.text_of(file)
+                text = source_of(self._maker).text if of_cell else _text_of(file)
                 self._texts[file] = text.splitlines()
             except UNREADABLE:
                 self._texts[file] = []

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from perfkit.engine.measurement import OWN
 from perfkit.errors import BadParameterError
-from perfkit.questions.data_pipeline import DataPipeline, pipeline_with, work
+from perfkit.questions import experiment
+from perfkit.questions.data_pipeline import DataPipeline, work
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, Method
 from perfkit.questions.shared import decoding
@@ -114,10 +115,12 @@ def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
 
 
 def test_it_is_one_more_way_and_refused_at_once_where_it_cannot_be():
-    asked = pipeline_with(right, variants="prefetch")
+    asked = experiment("data-pipeline", mine=right, variants="prefetch")
     assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
     assert asked.parameters == DataPipeline(variants="prefetch").parameters
     with pytest.raises(BadParameterError, match="7 is no function"):
-        pipeline_with(7)
+        experiment("data-pipeline", mine=7)
     with pytest.raises(BadParameterError, match=r"Did you mean 'files'\?"):
-        pipeline_with(lambda file, batch: None)
+        experiment("data-pipeline", mine=lambda file, batch: None)
+    with pytest.raises(BadParameterError, match="scaling takes no function of yours"):
+        experiment("scaling", mine=right)

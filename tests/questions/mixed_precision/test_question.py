@@ -9,13 +9,12 @@ from perfkit.engine.tick import REFUSED
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.questions import result_of
-from perfkit.questions.mixed_precision import MixedPrecision, foresee, work
+from perfkit.questions.mixed_precision import MixedPrecision, work
 from perfkit.questions.mixed_precision.verdict import (
     CURVE,
     SCALE,
     Curve,
     Scale,
-    beforehand,
     look_at_layers,
     read_result,
 )
@@ -92,32 +91,25 @@ def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkey
 
 def test_a_bad_model_is_refused():
     with pytest.raises(BadParameterError, match="model is 'huge'"):
-        foresee("huge")
+        MixedPrecision(model="huge")
 
 
 LAYER = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 8}
+SHARE = "Multiplications that 16 bits may speed up, by shapes"
 FIRST = LAYER | {"inputs": 3, "outputs": 1001, "products": 100}
 
 
-@pytest.mark.parametrize(
-    ("here", "headline"),
-    [
-        (CPU, "No precision is sure to be faster than float32 on this hardware."),
-        (GPU, 'Expect "mixed_bfloat16" to be faster than float32 here.'),
-    ],
-)
-def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, headline):
-    asked = [PRECISIONS[name] for name in ("float32", "mixed_bfloat16", "float64")]
+@pytest.mark.parametrize(("here", "is_sure"), [(CPU, False), (GPU, True)])
+def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, is_sure):
     layers = [FIRST, LAYER | {"products": 300}]
-    found = beforehand({"expected": expectations(asked, here), "layers": layers})
-    assert found.headline == headline
-    assert '"float64" slower' in found.much
-    one, two = found.because
-    assert one.startswith('Expected of "mixed_bfloat16": ')
+    run = measured(FASTER, notes={"layers": layers}, here=here)
+    told = verdict(run).because
+    one, two = [reason for reason in told if reason.startswith("Expected of")]
+    assert one.startswith('Expected of "mixed_bfloat16": faster, because') == is_sure
     assert two.startswith('Expected of "float64": slower, because')
-    share, first = found.facts
-    assert (share.value, first.label) == ("75 %", "Layer a")
-    assert first.value == "has 3 inputs and 1,001 outputs, no multiple of 8"
+    found = facts(run)
+    assert found[SHARE] == "75 %"
+    assert found["Layer a"] == "has 3 inputs and 1,001 outputs, no multiple of 8"
 
 
 def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
@@ -335,5 +327,5 @@ def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
         (64 * 8 * 8, 128, work[2], ""),
         (128, 10, work[3], "computes in float32"),
     ]
-    share, *_ = beforehand(notes).facts
-    assert share.value == f"{100 * (work[1] + work[2]) / sum(work):.0f} %"
+    share = facts(measured(FASTER, notes=notes))[SHARE]
+    assert share == f"{100 * (work[1] + work[2]) / sum(work):.0f} %"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from perfkit.questions.shared.batches import forecast
-from perfkit.questions.shared.models import MODELS, endless, learnable
+from perfkit.questions.shared.models import MODELS, learnable
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -19,30 +19,6 @@ def test_examples_fit_their_network_and_are_the_same_for_the_same_seed(name):
     assert set(labels) <= set(range(model.classes))
     assert np.array_equal(seen, again)
     assert not np.array_equal(seen, other)
-
-
-@pytest.fixture(scope="module")
-def told_right():
-    """How many of some examples the nearest mean of another seed's tells right."""
-    model = MODELS["dense"]
-    seen, labels = learnable(model, 2000, 1)
-    means = np.array([seen[labels == k].mean(axis=0) for k in range(model.classes)])
-
-    def share(examples, answers):
-        apart = ((examples[:, None] - means) ** 2).sum(axis=2)
-        return (apart.argmin(axis=1) == answers).mean()
-
-    return share
-
-
-def test_examples_without_an_end_are_of_one_task_and_none_comes_twice(told_right):
-    data = endless(MODELS["dense"], 250)
-    assert data.cardinality() == -1
-    (one, answers), (other, _) = data.take(2).as_numpy_iterator()
-    assert one.shape == (250, *MODELS["dense"].shape)
-    assert not np.isclose(one, other).all(axis=1).any()
-    # One label in five is drawn anew, and a tenth of those by chance the right one.
-    assert told_right(one, answers) == pytest.approx(0.82, abs=0.1)
 
 
 WEIGHTS = 4 * (784 * 10 + 10)

@@ -1,6 +1,7 @@
 """Accounts of real scripts, from a run to what is saved."""
 
 import json
+import linecache
 import os
 import textwrap
 from dataclasses import replace
@@ -98,6 +99,27 @@ def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names)
     assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
     without = LineNames(maker(path, read=whole_script), with_text=False)
     assert without.code(str(path), 3) == ""
+
+
+def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
+    texts = {
+        "1.py": "def make():\n    return decode\n",
+        "2.py": "def decode():\n    5\n",
+    }
+    known = {}
+    for name, text in texts.items():
+        file = os.path.join(os.sep, "scratch", "ipykernel_4711", name)
+        lines = (len(text), None, text.splitlines(keepends=True), file)
+        monkeypatch.setitem(linecache.cache, file, lines)
+        exec(compile(text, file, "exec"), known)
+    make, decode = (known[name].__code__.co_filename for name in ("make", "decode"))
+    names = LineNames(known["make"])
+    assert (names.locate(make, 2), names.code(make, 2)) == (
+        ("", 0, 2),
+        "    return decode",
+    )
+    assert names.locate(decode, 2) == ("another cell", 0, 2)
+    assert names.code(decode, 2) == "    5"
 
 
 # Those that run.
