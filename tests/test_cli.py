@@ -76,7 +76,7 @@ def test_list_names_every_experiment_with_its_question(napping, capsys):
     [
         ("--version", f"perfkit {perfkit.__version__}"),
         ("doctor --help",
-         "0 nothing fails (a warning is no failure); 1 something fails"),
+         "0 no check fails (warnings don't count); 1 a check fails"),
     ],
 )  # fmt: skip
 def test_the_version_and_the_codes_of_the_doctor_are_said(capsys, line, said):
@@ -156,7 +156,7 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
     out, err = ended(run, 130)
     assert err == ""
     assert "Processor " in out
-    assert out.endswith("It was stopped before everything had been looked at.\n")
+    assert out.endswith("It was stopped before all checks were done.\n")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run.send_signal(signal.SIGINT)
     out, err = ended(run, 130)
     assert "Napping is " in out
-    assert "The run was stopped early: this is what was measured by then." in out
+    assert "The run was stopped early; this holds the measurements until then." in out
     assert "Traceback" not in err
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
 

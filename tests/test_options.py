@@ -46,10 +46,10 @@ def test_options_may_stand_before_the_name(napping):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("lst", "'lst' is no command. Did you mean 'list'?"),
+        ("lst", "Unknown command: 'lst'. Did you mean 'list'?"),
         ("", "say what to do"),
         ("run", "required: NAME"),
-        ("run nappin", "'nappin' is no experiment. Did you mean 'napping'?"),
+        ("run nappin", "Unknown experiment: 'nappin'. Did you mean 'napping'?"),
         ("run nappin --batch 3", "Did you mean 'napping'?"),
         ("run napping --nap 3", "Did you mean '--nap-ms'?"),
         ("run napping --nap_ms=3", "Did you mean '--nap-ms'?"),

@@ -79,7 +79,7 @@ def _gpus(finding: Finding) -> Iterator[str]:
             for name in dict.fromkeys((finding.baseline, busiest))
             if name in shares
         ]:
-            yield f"GPU {number} was busy for {' and '.join(phrases)}, by its driver"
+            yield f"GPU {number} was busy for {' and '.join(phrases)}, says its driver"
 
 
 def quieter(finding: Finding, training: str = "") -> str:
@@ -96,7 +96,7 @@ def quieter(finding: Finding, training: str = "") -> str:
         return f"R{again[1:]}"
     processes = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{process.program}`" for process in processes)
-    hint = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
+    hint = f" ({names} at the start)" if names else "; `perfkit doctor` names them"
     return (
         f"Other programs kept {units.significant(other_cores, 2)} of "
         f"{finding.machine.cores} cores busy{hint}. End them, or {again}"

@@ -90,9 +90,9 @@ class Finding(Charted):
     def ended_early(self) -> str:
         """How the run ended before its time, in a sentence; "" where it did not."""
         if self.stopped:
-            return "The run was stopped early: this is what was measured by then."
+            return "The run was stopped early; this holds the measurements until then."
         if self.unfinished:
-            return "The run was broken off; what is here was measured by then."
+            return "The run broke off; this holds the measurements until then."
         return ""
 
     def table(self) -> "DataFrame":

@@ -65,7 +65,7 @@ def save(
         raise PerfkitError(
             f"The {document.kind} cannot be kept as a file: {error}"
         ) from error
-    hint = " In a notebook it is still in memory: save it again."
+    hint = " In a notebook it is still in memory, so you can save it again."
     saved = write_as(path, data, document.kind, hint)
     remember(document, saved)
     return saved

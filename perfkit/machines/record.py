@@ -137,7 +137,7 @@ class Passport(Saved):
         # On a busy machine the usual one may be too short as well.
         enough = max(BUDGET_S, 2 * self.budget_s)
         return (
-            f"No reference training was measured in {self.budget_s:.0f} s: make it "
+            f"No reference training was measured in {self.budget_s:.0f} s: record it "
             f"again with a budget of {enough:.0f} s."
         )
 

@@ -294,11 +294,11 @@ def new_file(out: str | Path) -> Path:
         )
     if path.exists():
         raise BadParameterError(
-            f"{name} is there already; give another name, or delete it first."
+            f"{name} already exists; give another name, or delete it first."
         )
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise BadParameterError(
-            f"{name} cannot be written; give a file in a folder that exists and that "
-            "you may write to."
+            f"{name} cannot be written; give a file in an existing folder that you may "
+            "write to."
         )
     return path

@@ -50,7 +50,7 @@ from perfkit.training.race.sides import Asked, entrants
 
 PASSPORT = "passport"
 _PASSPORT_TAKES = ("out", "budget", "label", "with_names")
-_READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
+_READY_TO_REPLAY = "Ready: Run shows a recording and measures nothing."
 
 
 def panel(
@@ -101,7 +101,7 @@ def panel(
         }
         if unknown := ", ".join(sorted(settings.keys() - {*_PASSPORT_TAKES})):
             raise BadParameterError(
-                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, and not '
+                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, but not '
                 f"{unknown}."
             )
         return PassportPanel(**settings)
@@ -115,7 +115,7 @@ def panel(
         return RacePanel(request, replay=replay, **options)
     if replay:
         raise BadParameterError(
-            "A diagnosis takes budget, guess, seed and folder, and no more."
+            "A diagnosis takes only budget, guess, seed and folder."
         )
     return DiagnosisPanel(what, **options)
 
@@ -251,11 +251,11 @@ def _load_charts() -> None:
 
 _QUESTION = "What slows your training?"
 _ASKED = (
-    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">Each change '
-    "that may speed it up is measured, in fresh processes; your code stays as it is. "
-    f"With the budget auto at most {units.seconds(LONGEST_S)}.</p>"
+    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">perfkit tries '
+    "each change that may help, in fresh processes. Your code stays as it is. With the "
+    f"budget auto it takes at most {units.seconds(LONGEST_S)}.</p>"
 )
-_APPLY = "Apply the marked changes to copies of your training, and measure both again"
+_APPLY = "Apply the marked changes to a copy of your training, and measure both again"
 
 
 class DiagnosisView(Answering):

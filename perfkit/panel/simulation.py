@@ -283,8 +283,8 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
     need("anywidget", "perfkit.pipeline_simulator()", "lab")
     if not (finding is None or isinstance(finding, Finding)):
         raise BadParameterError(
-            "pipeline_simulator takes a finding, such as "
-            f'perfkit.run("data-pipeline") gives, and not {type(finding).__name__}.'
+            "pipeline_simulator takes a finding, such as that of "
+            f'perfkit.run("data-pipeline"), not {type(finding).__name__}.'
         )
     from perfkit.panel.simulator import PipelineSimulator
 

@@ -21,7 +21,7 @@ from perfkit.questions.shared.race import Race
 Kind = TypeVar("Kind", bound="Experiment")
 _MARK = "_perfkit_variant"
 # Why a function of the reader's own is not timed.
-UNWRITTEN = "gives back nothing: its function is still to be written"
+UNWRITTEN = "returns nothing: write its function first"
 _LONGEST_MESSAGE = 80
 
 
@@ -157,7 +157,7 @@ def with_yours(
         BadParameterError: It is no function, or a parameter is not accepted.
     """
     if not callable(function):
-        raise BadParameterError(f"{function!r} is no function; give one.")
+        raise BadParameterError(f"{function!r} is not a function; give one.")
     # A field would be a parameter, and no command line or widget can hold a function.
     body = {"__doc__": kind.__doc__, "function": staticmethod(function)}
     subclass: type[Kind] = type(f"{kind.__name__}WithYours", (kind,), body)

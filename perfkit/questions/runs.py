@@ -209,14 +209,14 @@ def watch(session: Watched[Found], display: Display) -> Found:
                 display.hear(event, board)
         except RunError as error:
             if path := getattr(session.finding, "path", None):
-                error.add_note(f"What was measured by then is in {path}.")
+                error.add_note(f"The measurements until then are in {path}.")
             raise
         display.show(board, at_once=True)
     if session.finding is not None:
         return session.finding
     if interrupt.is_set():
-        raise KeyboardInterrupt("stopped before any trial ended: nothing to keep.")
-    raise RunError("The run ended before any trial did; nothing was measured.")
+        raise KeyboardInterrupt("stopped before a trial ended, so nothing was kept.")
+    raise RunError("The run ended before a trial did, so nothing was measured.")
 
 
 def default_budget(usual: float | None = None) -> float:
@@ -235,7 +235,7 @@ def check_seed(seed: int | None) -> None:
         BadParameterError: It is no whole number from 0.
     """
     if seed is not None and (not isinstance(seed, int) or seed < 0):
-        raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
+        raise BadParameterError(f"seed is {seed!r}; give a whole number, 0 or more.")
 
 
 def seconds(name: str, value: float | str) -> float:

@@ -16,7 +16,7 @@ def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
     assert profile(traced_s=(0.0101,), untraced_s=(0.0098, 0.01)).shows_cost
     said = repr(profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 3))
     assert "a step takes 10 ms without it (10 ms to 10 ms in all of 3 times)" in said
-    assert "so what is below is 1.20× as long" in said
+    assert "so the times below are 1.20× as long" in said
     made = profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 9, at_a_time=8)
     assert "an execution of 8 steps takes 10 ms without it" in repr(made)
     assert "in most of 9 times" in repr(made)
@@ -60,8 +60,8 @@ def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
     assert ["input", "6", "ms", "60", "%"] in [line.split() for line in lines]
     assert "- model/dense/MatMul: 30 ms, 75 % of the host's, 10 times" in lines
     assert "- No kernels." in lines
-    assert any("it never stands in for one" in line for line in lines)
-    assert any("takes 8 of the 10 steps apart" in line for line in lines)
+    assert any("it does not prove one" in line for line in lines)
+    assert any("analyses 8 of the 10 steps" in line for line in lines)
     assert ": 10 executions of 8 steps under" in repr(profile(at_a_time=8))
     words = "explain less than a tenth"
     assert words not in repr(profile())

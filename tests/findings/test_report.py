@@ -184,7 +184,7 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert ("No variant could be timed." in repr(found)) != bool(rounds)
     assert ("<table>" in found._repr_html_()) == bool(rounds)
     whole = in_text(found.report, in_full=True)
-    assert ("is not known: the run was too short" in whole) != bool(rounds)
+    assert ("The run was too short to show" in whole) != bool(rounds)
     assert (" 1 variant, each" if rounds else " 0 variants, each") in whole
 
 
@@ -192,14 +192,14 @@ def test_the_guess_turns_and_an_early_end_are_told():
     found = finding(guess="parallel", stopped=True)
     for said in (repr(found), found._repr_html_()):
         assert "Your guess: parallel" in said
-        early = "The run was stopped early: this is what was measured by then."
+        early = "The run was stopped early; this holds the measurements until then."
         assert early in said
     assert "one trial ran after the other" in in_text(found.report, in_full=True)
     alone = in_text(finding(baseline="").report, in_full=True)
     assert "The baseline is" not in alone
     assert "may differ by 4.0 %" in finding(noise_floor=1.04)._repr_html_()
     made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
-    assert "2 turns in all" in in_text(made.report, in_full=True)
+    assert "took 2 turns" in in_text(made.report, in_full=True)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
     found = finding(rounds=1, budget_s=budget, extra=extra)
     whole = in_text(found.report, in_full=True)
     assert said in whole
-    assert "of which one round has none" in whole
+    assert "one round has no spread" in whole
 
 
 def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path, monkeypatch):

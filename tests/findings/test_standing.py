@@ -234,7 +234,7 @@ def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():
     assert found.noise_floor is not None
     said = in_text(found.report, in_full=True)
     assert "No two variants" not in said
-    assert "each work of its own" in said
+    assert "each with its own work" in said
     assert "xamples per second" not in said
 
 

@@ -88,7 +88,7 @@ def test_what_it_said_is_what_is_said_now(name, headline, sure):
     [
         ("mixed-precision", '11 % of the time in "float32" and 34 % of … "float64"'),
         ("diagnosis-serial-map", '2.9 % of the time in "as given" and 15 % of … "with'),
-        ("embedding-lookup", '5.4 % of the time in "one-hot product", by its driver'),
+        ("embedding-lookup", '5.4 % of the time in "one-hot product", says its driver'),
     ],
 )
 def test_how_idle_the_card_was_is_said(name, said):

@@ -163,7 +163,7 @@ def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
 def test_a_page_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
     room = perfkit.classroom(folder)
     # It never takes the place of a passport.
-    with pytest.raises(BadParameterError, match="is no name for a page"):
+    with pytest.raises(BadParameterError, match="is not a page's name"):
         room.export(folder / "ada.json.x")
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     monkeypatch.setattr(os, "replace", full)

@@ -239,11 +239,11 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
 @pytest.mark.parametrize(
     ("machine", "checks", "said"),
     [
-        (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed right"),
-        (UNTRIED, (), "can use NVIDIA RTX 4090, as far as can be told without trying; "
+        (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed correctly"),
+        (UNTRIED, (), "can probably use NVIDIA RTX 4090; "
          "`perfkit doctor --probe` lets it compute."),
-        (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090 as things are"),
-        (looked.BARE, (), "trains on the processor: no NVIDIA GPU is seen here."),
+        (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090: the first"),
+        (looked.BARE, (), "trains on the processor: no NVIDIA GPU is visible here."),
         (replace(looked.BARE, nvidia_cards=0), (), "there is no NVIDIA GPU here."),
         (looked.BARE, (MISMATCH,), "trains on the processor: no GPU answers here"),
         (looked.BARE, (LACKING,), "TensorFlow is not installed"),
@@ -251,8 +251,8 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
         (replace(UNTRIED, start=Start(devices=("CPU:0",))), (),
          "trains on the processor: it does not find NVIDIA RTX 4090."),
         (replace(UNTRIED, start=Start(devices=("GPU:0",), proofs=(WRONG,))), (),
-         "was not seen to compute right"),
-        (replace(UNTRIED, start=Start(problem="It hung.")), (), "its start here."),
+         "no correct result is shown"),
+        (replace(UNTRIED, start=Start(problem="It hung.")), (), "did not start here."),
     ],
 )  # fmt: skip
 def test_the_first_question_is_answered_from_what_was_seen(machine, checks, said):
@@ -266,8 +266,8 @@ def test_every_part_that_is_known_has_its_line_and_others_have_none():
         "GPU": "NVIDIA RTX 4090, 24 GB, compute capability 8.9, PCIe 4 ×16",
         "Driver": "NVIDIA 570.133.20, for CUDA up to 12.8",
         "TensorFlow": "2.21.0, with CUDA 12.5.82 and cuDNN 9.3.0.75, Keras 3.15.1",
-        "Start-up": "imported in 4.2 s, GPU:0 computes right: convolution and matrix "
-        "product",
+        "Start-up": "imported in 4.2 s, GPU:0 computes correctly: convolution and "
+        "matrix product",
         "System": "Linux 6.8, Python 3.12.3",
         "Load": "other programs keep 1.2 of 24 cores busy, on battery",
         "Disk": "ext4",
@@ -316,9 +316,9 @@ def computed(**facts):
          "TensorFlow", "2.21.0, without packages of CUDA"),
         # Only what is proved is called right.
         *((computed(**wrong), "Start-up",
-           "GPU:0 does not compute right: convolution")
+           "GPU:0 computes wrongly: convolution")
           for wrong in ({"error": 0.5}, {"ran_on": "CPU:0"})),
-        (computed(), "Start-up", "GPU:0 computes right: convolution"),
+        (computed(), "Start-up", "GPU:0 computes correctly: convolution"),
         # A quiet machine is told from one that does not tell.
         (bare(load=Load(others=0.0, on_battery=False)), "Load",
          "other programs keep 0 of 8 cores busy, on mains power"),
@@ -336,7 +336,7 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
     found = looked.examination(looked.SLOW, looked.WRONG, looked.WELL, looked.HIDDEN)
     said = [
         "GPU:0 computes wrongly.",
-        "TensorFlow can use NVIDIA RTX 4090: it computed right there.",
+        "TensorFlow can use NVIDIA RTX 4090: it computed correctly there.",
         "FAIL: GPU:0 computes wrongly",
         "  The matrix product on GPU:0 is off",
         "WARN: The cores save power",
@@ -348,7 +348,7 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
         "1 check is ok. Not known here: How the GPU is connected.",
         "What is ok",
         "All cores may be used",
-        "What TensorFlow said as it started",
+        "What TensorFlow logged at its start",
         "unexplained: ",
         "1 other line is harmless.",
     ]
@@ -367,12 +367,12 @@ def test_the_first_sentence_says_what_to_do():
     said = repr(found).splitlines()[0]
     command = "sudo cpupower frequency-set -g performance"
     assert said == f"The cores save power: run `{command}`."
-    assert "How much that costs was not measured." in repr(found)
+    assert "Its cost was not measured." in repr(found)
     assert repr(looked.examination(LONG)).startswith("The cores save power.\n")
     # A machine with nothing wrong is told so.
     text = repr(looked.examination(looked.WELL, machine=looked.BARE))
     assert text.startswith("TensorFlow trains on the processor: no NVIDIA GPU is seen")
-    assert text.splitlines()[1] == "Nothing was found here that costs speed."
+    assert text.splitlines()[1] == "perfkit found nothing here that costs speed."
     assert text.endswith("1 check is ok.")
 
 

@@ -188,7 +188,7 @@ def test_the_report_has_every_training_with_its_split():
     text = " ".join(lines_of(partial))
     assert "wide dense not measured. No room." in text
     assert "memory copy not measured. Its library is missing." in text
-    assert "stopped before it was whole" in text
+    assert "stopped before it was complete" in text
 
 
 def test_a_budget_too_small_for_any_training_is_said_with_one_that_is_not():
@@ -197,7 +197,7 @@ def test_a_budget_too_small_for_any_training_is_said_with_one_that_is_not():
     for budget, enough in ((60.0, 180), (180.0, 360)):
         made = passport(trainings=(*none, refused), budget_s=budget)
         assert made.report.verdict.much == (
-            f"No reference training was measured in {budget:.0f} s: make it again "
+            f"No reference training was measured in {budget:.0f} s: record it again "
             f"with a budget of {enough} s."
         )
     some = (*none, training("d", 0.002))

@@ -135,7 +135,7 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP)
     path = tmp_path / "b.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
-    assert "stopped before it was whole" in capsys.readouterr().out
+    assert "stopped before it was complete" in capsys.readouterr().out
     kept = read(path, Passport)
     assert kept.stopped
     rates = [r.rate for r in found.microbenchmarks]

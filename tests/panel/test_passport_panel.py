@@ -76,9 +76,7 @@ def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_
     assert passport.budget_s == 45
     assert [one.name for one in passport.microbenchmarks] == list(parts.RATES)
     assert list(tmp_path.glob("*.json")) == []
-    assert (
-        state(panel) == "Measured. Look through what is in the file, then press Save."
-    )
+    assert state(panel) == "Measured. Check the contents of the file, then press Save."
     assert panel.view.chart.doing == {}
     # Without a kernel it shows what was measured.
     assert "Passport of this machine" in panel._bundle()["text/html"]
@@ -124,7 +122,7 @@ def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     panel.wait()
     assert panel.passport.stopped
     assert TRAININGS not in house.budgets
-    assert state(panel).startswith("Stopped: the passport holds what was measured")
+    assert state(panel).startswith("Stopped: the passport holds the results so far")
     assert not panel.view.save.disabled
 
 

@@ -171,4 +171,4 @@ def test_where_no_two_were_timed_nothing_is_kept(rates, said):
 
 def test_what_broke_off_is_to_be_seen_to_before_more_seconds_are_given():
     crash = failed("third", "crashed", "raised X: y")
-    assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials broke off")
+    assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials failed")

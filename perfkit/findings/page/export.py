@@ -115,9 +115,9 @@ def _read(source: Any) -> Recorded | Account | Notebook:
 
 def _beside(files: Sequence[Path], count: int) -> Path:
     if count != 1:
-        raise BadParameterError("A page of several findings needs a name; say where.")
+        raise BadParameterError("A page of several findings needs a name; give one.")
     if not files:
-        raise BadParameterError("This finding is not saved; say where the page goes.")
+        raise BadParameterError("This finding is not saved; give the page a name.")
     return files[0].with_suffix(".html")
 
 
@@ -132,7 +132,7 @@ def _page(
     if len(findings) == len(sources):
         return findings_page(findings, by)
     if len(sources) > 1:
-        raise BadParameterError("A page holds findings, or one notebook and no more.")
+        raise BadParameterError("A page holds findings, or exactly one notebook.")
     need("nbconvert", "A notebook as a page", "lab")
     from perfkit.findings.page.notebook import notebook_page
 

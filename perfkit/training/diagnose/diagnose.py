@@ -119,8 +119,8 @@ def open_diagnosis(
     if where := replay_from(replay):
         if only:
             raise MissingPartError(
-                "A recording cannot be measured again: run without a replay to apply "
-                "changes."
+                "A recording cannot be measured again: to apply changes, run without "
+                "a replay."
             )
         return Replay(recording(training, where), home)
     return DiagnosisSession(

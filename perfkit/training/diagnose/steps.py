@@ -133,8 +133,8 @@ class Steps(Generic[Batch]):
     def __repr__(self) -> str:
         """Say where the time of a step went."""
         if self._first:
-            return "perfkit.steps: no step was made yet."
-        first = f"The first step took {units.seconds(self.first_s)} and is not counted."
+            return "perfkit.steps: no step yet."
+        first = f"The first step took {units.seconds(self.first_s)} and does not count."
         step_s, share = self.step_s, self.input_share
         if step_s is None or share is None:
             return f"perfkit.steps: 1 step. {first}"

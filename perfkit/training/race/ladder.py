@@ -62,8 +62,8 @@ _SAME_JOB = "same_job"
 _TITLE = "photos: how many times as fast as it was found"
 _NO_RUNG = "There is no rung yet: edit photos, and call perfkit.ladder(photos)."
 _UNCHANGED = (
-    "Nothing runs yet: {name} is still the training as found. Change one of its lines, "
-    "then run both cells again."
+    "Nothing runs yet, because {name} is still the training as found. Change one of "
+    "its lines, then run both cells again."
 )
 
 
@@ -270,8 +270,8 @@ def training_as_found() -> InFile:
         if path.is_file():
             return InFile(str(path), _FUNCTION)
     raise MissingPartError(
-        f"notebooks/{_FILE}, which the ladder starts from, is not here: fetch perfkit "
-        "anew, with its notebooks."
+        f"notebooks/{_FILE}, where the ladder starts, is missing: fetch perfkit again, "
+        "with its notebooks."
     )
 
 
@@ -338,7 +338,7 @@ def _function_of(training: Any) -> Callable[[], Any]:
 def _label_of(label: str, edited: Callable[[], Any]) -> str:
     if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
         raise BadParameterError(
-            f"label is {label!r}; say what was edited, such as 'cached input'."
+            f"label is {label!r}; say what you edited, such as 'cached input'."
         )
     return plain(label, _LONGEST_LABEL) or name_of(edited)
 
@@ -378,6 +378,6 @@ def _open_recording(
     except MissingPartError:
         edited = race.sides[1].maker
         raise MissingPartError(
-            f"{holder(place)} holds no race of {name_of(edited)} as it is written "
-            f"here: {MEASURE}"
+            f"{holder(place)} holds no race of this version of {name_of(edited)}: "
+            f"{MEASURE}"
         ) from None

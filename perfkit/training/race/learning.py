@@ -40,8 +40,8 @@ _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
 _NEXT = (
-    "Give a loss that every side reaches, or the race more seconds; trainings that set "
-    "a seed of their own show one start alone."
+    "Ask for a loss that every side reaches, or give the race more seconds. A training "
+    "with a fixed seed shows only one start."
 )
 
 # After so many examples, the mean loss since the point before.
@@ -259,7 +259,7 @@ def time_to_loss(
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
     if not isinstance(sides, list | tuple) or len(sides) < 2:
         raise BadParameterError(
-            "time_to_loss() takes what perfkit.race found, such as "
+            "time_to_loss() takes the finding of a race, such as "
             "`time_to_loss(perfkit.race(make_a, make_b), 0.5)`."
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
@@ -358,14 +358,14 @@ def _verdict(
 ) -> Verdict:
     if best is None or best.verdict == "too noisy to say":
         return Verdict(
-            headline=f"Which side reaches {goal} sooner is not known yet.",
+            headline=f"This race does not show which side reaches {goal} sooner.",
             sure="not known yet",
             next=_NEXT,
         )
     (side, _, time, _), (first, _, before, _) = rows[best.variant], rows[best.baseline]
     headline = f"To {goal}, {side} is {best.as_fast_as} {first}."
     if best.is_noise:
-        headline = f"To {goal}, {side} and {first} show no difference."
+        headline = f"No difference shown between {side} and {first} to {goal}."
     return Verdict(
         headline=headline,
         much=f"It takes {units.instead(time, before)} of training.",

@@ -43,8 +43,8 @@ from perfkit.training.race.rounds import (
 from perfkit.training.race.sides import Asked, First, Side, entrants
 
 UNWRITTEN = (
-    "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
-    "model and its data, and run this cell again."
+    "Nothing runs yet: {names} returns None. Let it return a compiled Keras model and "
+    "its data, then run this cell again."
 )
 # What a function does that is still to be written: as Python 3.11 says it, and later.
 _UNWRITTEN_CODE = (
@@ -260,8 +260,8 @@ def _check_reaches(side: Side, python: str) -> None:
     if theirs != ours and not isinstance(side.maker, Script | InFile):
         name = name_of(side.maker)
         raise BadParameterError(
-            f"{name} is a function of this Python, {ours}, whose code Python {theirs} "
-            f'cannot run: write it into a file, and race "FILE.py:{name}".'
+            f"Python {theirs} cannot run {name}, a function of this Python {ours}: "
+            f'write it into a file, and race "FILE.py:{name}".'
         )
 
 
@@ -269,8 +269,8 @@ def _check_holds(side: Side, variables: set[str], facts: Facts) -> None:
     """Refuse a variable that the training itself sets to another value."""
     if names := ", ".join(sorted(variables.intersection(facts.late))):
         raise BadParameterError(
-            f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
-            "that line out of it, and race the variable then."
+            f"{name_of(side.maker)} sets {names} itself, which overrides your value: "
+            "remove that line from it, then race the variable."
         )
 
 
@@ -457,13 +457,13 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         is_open = bool(compared) and verdict.sure == "not known yet"
         return unproved(f"{reason}{interval}", is_open=is_open)
     if patch.retuned:
-        learns = "and it learns otherwise"
+        learns = "but it learns differently"
     elif learning.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
     elif all(learning.first_losses(measured, NAME, raced.baseline)):
-        learns = "first losses not shown to differ"
+        learns = "no difference shown in first losses"
     else:
-        learns = "how it learns is not seen"
+        learns = "its losses were not compared"
     gain = f"{in_times(compared.ratio)} times as fast{interval}"
     if not interval:
         gain = "faster, by how much is not known yet"

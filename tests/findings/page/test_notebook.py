@@ -90,14 +90,14 @@ def test_code_is_folded_shown_or_hidden(page, how, details, seen):
 
 
 NEVER = "never run, or its outputs were cleared"
-UNTOLD = "Results are as they were saved; the file does not tell whether a cell was"
+UNTOLD = "as they were saved. The file does not show whether a cell was"
 
 
 @pytest.mark.parametrize(
     ("cells", "said", "warns"),
     [
         ([code("1", count=None)], (NEVER, "Code, not run"), True),
-        ([code("1", result(text="2"))], ("Nothing was run for this", UNTOLD), False),
+        ([code("1", result(text="2"))], ("The export runs nothing", UNTOLD), False),
         ([code("1", count=2), code("2", count=9), code(" ", count=None)], (), False),
         ([code("1"), code("2", count=None)], ("1 of its 2 code cells was not",), True),
         ([code("1", count=3), code("2", count=2)], ("not run from top to",), True),

@@ -231,10 +231,10 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
         # What grants few of them is told, and how to lift it.
         (two(quota=2.0), "few-cores:warn", "A quota grants the time of 2. | ",
          "A quota also", "CPUQuota", "~taskset"),
-        (two(affinity=2), "few-cores:warn", "Its affinity names 2. | ", "~quota"),
+        (two(affinity=2), "few-cores:warn", "Its affinity allows 2. | ", "~quota"),
         (two(affinity=2, **INSIDE), "few-cores:warn", "--cpuset-cpus 0-23", "~quota"),
         (granted(1.5, cores_quota=1.5, cores_affinity=4), "few-cores:warn",
-         "A quota grants the time of 1.5. Its affinity names 4. | ", "~taskset"),
+         "A quota grants the time of 1.5. Its affinity allows 4. | ", "~taskset"),
     ],
     # Others cost what they take of the cores granted: a quota of 4 is still free while
     # others leave more than that.

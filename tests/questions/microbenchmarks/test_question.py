@@ -214,4 +214,4 @@ def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
     assert found.headline.endswith("is not known yet.")
     assert "tf.matmul" not in repr(found)
     assert found.because[0].startswith("Other programs kept 1.7 cores busy")
-    assert found.next.startswith("Close what else keeps the cores busy")
+    assert found.next.startswith("Close the programs that keep the cores busy")

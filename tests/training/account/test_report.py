@@ -18,7 +18,7 @@ def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
     assert said.next.splitlines() == [
         "Try: `model(x)`.",
         "Then: Save less often (10 %).",
-        "What that brings is not measured: `perfkit diagnose` does.",
+        "`perfkit diagnose` measures how much that brings.",
     ]
     assert said.warnings[0] == "It returns a tensor."
 
@@ -26,7 +26,7 @@ def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
 def test_without_a_tip_the_hottest_line_is_named():
     said = verdict(account(line(7, computing=6.0), line(8, input=3.0)))
     assert said.headline == "60 % of the time is computed for train.py, line 7."
-    assert said.much.startswith("No change that people usually make fits")
+    assert said.much.startswith("None of the usual changes fits")
     assert said.sure == "profiled"
     assert said.edits == ()
 
@@ -34,11 +34,11 @@ def test_without_a_tip_the_hottest_line_is_named():
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("computing", "is computed for"),
-        ("input", "the model waits for the input in"),
-        ("python", "is Python in"),
-        ("set_up", "is setting up and tracing in"),
-        ("waiting", "is spent waiting in"),
+        ("computing", "goes into computing"),
+        ("input", "the model waits for input from"),
+        ("python", "goes into Python in"),
+        ("set_up", "goes into set-up and tracing in"),
+        ("waiting", "goes into waiting in"),
     ],
 )
 def test_each_kind_of_time_has_its_words(kind, words):
@@ -48,14 +48,14 @@ def test_each_kind_of_time_has_its_words(kind, words):
 
 def test_where_nothing_was_seen_that_is_the_answer():
     said = verdict(account(elsewhere_s=0.0))
-    assert said.headline == "No line of this script was seen at work."
+    assert said.headline == "perfkit saw no line of this script run."
     assert said.sure == "not known yet"
     assert said.next
 
 
 def test_no_line_is_named_where_only_the_set_up_was_seen():
     said = verdict(account(line(7), elsewhere_s=0.0, once_s=26.0))
-    assert said.headline == "Nothing but the set-up of this script was seen."
+    assert said.headline == "perfkit saw only the set-up of this script."
     assert said.much.startswith("26 s went into imports")
     assert said.sure == "not known yet"
 
@@ -64,7 +64,7 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
     ("fields", "said"),
     [
         ({"error": "ValueError: lost"}, "The script raised ValueError: lost; this is"),
-        ({"updates": 0}, "No training was seen in this time"),
+        ({"updates": 0}, "No training step ran in this time"),
         ({"updates": 1}, "Only 1 step ran in this time"),
         ({"updates": 7}, "Only 7 steps ran in this time"),
         ({"untraced": "Another profiler runs."}, "Another profiler runs."),
@@ -170,7 +170,7 @@ def test_the_folds_hold_every_line_every_tip_and_every_stage():
     made = whole()
     tables = {t.title: t for fold in made.report.filled for t in fold.tables}
     assert len(tables["Every line, in numbers"].rows) == len(made.lines) + 1
-    assert len(tables["What people do about these lines"].rows) == 2
+    assert len(tables["What usually helps with these lines"].rows) == 2
     assert tables["Elements in the traced seconds"].rows == (
         ("Filter", "train.py, line 12", "800", "100"),
         ("Range", "a library", "", "800"),

@@ -326,7 +326,7 @@ def test_who_is_refused_a_write_is_told_why(tmp_path, monkeypatch, level):
     monkeypatch.chdir(tmp_path)
     work = functools.partial(look.look, maker("train.py"))
     problem = in_process(work, 60).notes[PROBLEM]
-    assert ("let it write to relative paths" in problem) == (level == GUARDED)
+    assert ("use relative paths" in problem) == (level == GUARDED)
     assert not at.exists()
 
 

@@ -428,7 +428,7 @@ def test_no_graph_is_made_of_steps_that_run_code_of_ones_own(tmp_path, names):
     path = written(tmp_path, OWN.format(*names))
     (one,) = locate(found("graph"), maker(str(path))).causes
     assert [(edit.line, edit.new) for edit in one.edits] == [(9, None)]
-    assert "happens only once" in one.mind
+    assert "then runs once" in one.mind
     assert changed(tmp_path, OWN.format("begin", "other"), "graph") != ""
 
 
@@ -680,12 +680,12 @@ def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, cap
     out, said = capsys.readouterr()
     assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ ")
     assert said.startswith('perfkit: The patch makes "without progress bar".')
-    assert "is left to you" not in said
+    assert "is not in the patch" not in said
     # What helps most has no lines.
     both = found("without Python", "without progress bar")
     diagnosed_by(monkeypatch, locate(both, made))
     assert main(["diagnose", str(path), "--diff", "--no-race"]) == 0
-    left = '"without Python" is left to you: no lines for it are certain.'
+    left = '"without Python" is not in the patch, because its lines are not certain.'
     assert left in capsys.readouterr().err
     diagnosed_by(monkeypatch, found())
     assert main(["diagnose", str(path), "--diff"]) == 0

@@ -75,7 +75,7 @@ def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
     keras = KNOWN | {"library": "the input of `predict`", "made_anew": True}
     cause = causes(found, Facts(retraced={"Dataset_map_take": keras}))["retracing"]
     assert "Tracing the input of `predict` anew takes 50 %" in cause.evidence
-    assert cause.fix.startswith("Each call makes it anew")
+    assert cause.fix.startswith("Each call makes it again")
     # A single trial claims nothing.
     found = measured(*trials(traced=(0.5,)))
     assert causes(found, Facts(retraced={"train_step": KNOWN})) == {}

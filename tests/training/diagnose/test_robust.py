@@ -75,8 +75,8 @@ REFUSED = [
     ("call model.compile", odd.is_not_compiled),
     ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
     ("of type str; give a batched", lambda: odd.fits("images/")),
-    ("made no step: its data are empty", lambda: odd.fits(odd.batches(0))),
-    ("made no step: its data are empty", lambda: odd.fits(odd.arrays(0))),
+    ("made no step, because its data are empty", lambda: odd.fits(odd.batches(0))),
+    ("made no step, because its data are empty", lambda: odd.fits(odd.arrays(0))),
     ("must yield at least one batch", lambda: odd.fits(lambda: (x for x in ()))),
     ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
     ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
@@ -292,7 +292,7 @@ def test_time_that_loading_took_up_is_told(alone_here, tmp_path, monkeypatch):
     )
     monkeypatch.setattr(launcher(), "wait", lambda timeout: False)
     session = DiagnosisSession(odd.raises, budget=10, folder=tmp_path)
-    with pytest.raises(RunError, match="not loaded after 10 s"):
+    with pytest.raises(RunError, match="took the whole budget of 10 s"):
         list(session.events())
 
 

@@ -42,7 +42,7 @@ def test_epochs_over_the_same_mark_add_up():
 
 
 def test_before_any_step_it_says_so():
-    assert repr(steps(iter(()))) == "perfkit.steps: no step was made yet."
+    assert repr(steps(iter(()))) == "perfkit.steps: no step yet."
     assert bool(steps([]))
 
 

@@ -57,7 +57,7 @@ def test_changes_that_are_in_each_other_s_way_are_not_all_to_be_made():
     at_once = replace(found.together, speedup=gain(0.55))
     (said,) = verdict_of(replace(found, together=at_once)).warnings
     assert said == (
-        'Do not make all of it: "parallel map" and "without CSVLogger" at once run '
+        'Don\'t combine them: "parallel map" and "without CSVLogger" together run '
         "0.55 times as fast."
     )
     assert verdict_of(found).warnings == ()
@@ -72,9 +72,7 @@ def test_what_a_loop_does_for_long_between_epochs_is_said_beside_its_steps():
     slow = replace(found, facts=found.facts | {"between_s": 14.2, "steps": 100})
     assert verdict_of(quick).warnings == ()
     (said,) = verdict_of(slow).warnings
-    assert said.startswith(
-        "From epoch to epoch its own code took 14 s, beside 3.2 s of"
-    )
+    assert said.startswith("Between epochs its own code took 14 s, beside 3.2 s of")
     helped = replace(slow, causes=(SLOW_MAP,))
     assert said in verdict_of(helped).warnings
 
@@ -100,7 +98,9 @@ def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
         causes=(), healthy=True, untested=untested, unmeasured=("tf.function",)
     )
     said = verdict_of(found)
-    assert said.headline == "Whether anything slows this training is not known yet."
+    assert (
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert '"tf.function"' in said.much
     assert said.next == "Its steps compute in no function. Use one."
 
@@ -144,7 +144,7 @@ def test_the_line_to_change_is_told_where_no_place_of_it_is_certain():
             "Without that the training would run 1.6 times as fast: a step would take",
         ),
         (LOGGER, "Leave `CSVLogger` out, or let it do less.", "Without it the"),
-        (LIMIT, "Its input slows this training; how to", "Without any input it would"),
+        (LIMIT, "Its input slows this training; which", "Without any input it would"),
         (cause("new", "one", 2), "Do something about new.", "The training then"),
     ],
 )
@@ -153,7 +153,7 @@ def test_every_cause_is_told_as_what_to_do(one, headline, much):
     assert said.headline.startswith(headline)
     assert said.much.startswith(much)
     # No more is promised than the ceiling.
-    assert said.headline.endswith("how to change that is not known yet.") == (
+    assert said.headline.endswith("which change helps is not known yet.") == (
         one is LIMIT
     )
 
@@ -207,7 +207,7 @@ def test_what_may_bring_as_much_is_named_after_the_first():
     _, then = verdict_of(diagnosis(causes=(SLOW_MAP, alike))).next.splitlines()
     assert then == (
         "Then leave `CSVLogger` out, or let it do less: 2.4 times as fast by itself, "
-        "which may be as much."
+        "perhaps as much as the first."
     )
     assert "as much" not in verdict_of(diagnosis()).next
 
@@ -268,9 +268,11 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
             assert "Nothing is wrong" not in said.headline
             assert not because(found, "compute-bound")
         if size in LARGE and (kind == "defect" or not others):
-            slows = "Its input slows" if known else "What watches this training slows"
+            slows = (
+                "Its input slows" if known else "Callbacks, metrics or validation slow"
+            )
             assert said.headline.startswith(slows)
-            assert said.headline.endswith("; how to change that is not known yet.")
+            assert said.headline.endswith("; which change helps is not known yet.")
     # Nor is a limit that no change explains.
     said = verdict_of(diagnosis(causes=(), ceiling=gain(size))).headline
     assert said.startswith("Nothing is wrong") == (size in SMALL)
@@ -325,7 +327,9 @@ def test_more_time_is_given_as_the_report_repeats_itself(training, given):
 def test_nothing_is_called_healthy_while_much_is_open(more):
     found = with_xla(diagnosis(causes=(), **more), **{} if more else OPEN)
     said = verdict_of(found)
-    assert said.headline == "Whether anything slows this training is not known yet."
+    assert (
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert said.sure == "not known yet"
     assert ('"graph"' if more else '"XLA"') in said.much
     assert said.next == "Run again with `--budget 240`."
@@ -333,7 +337,7 @@ def test_nothing_is_called_healthy_while_much_is_open(more):
     nothing = {"comparisons": (), "ceiling": None, "healthy": False}
     said = verdict_of(diagnosis(causes=(), **nothing))
     assert said.headline.endswith("is not known yet.")
-    assert "nothing in it can be changed" in said.much
+    assert "perfkit can change nothing in it" in said.much
     assert "`perfkit lines`" in said.next
 
 
@@ -386,8 +390,8 @@ def test_what_a_whole_group_cannot_bring_is_told(name, high, said):
     ("outcome", "message", "remedy"),
     [
         ("out-of-memory", "ran out of memory: 8 GB", "Make the batch smaller"),
-        ("timed-out", "gave no sign of life for 60 s", "whether its first step"),
-        ("crashed", "was ended by SIGSEGV", "fix what that says"),
+        ("timed-out", "gave no sign of life for 60 s", "does its first step"),
+        ("crashed", "was ended by SIGSEGV", "fix the error that"),
     ],
 )
 def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
@@ -402,14 +406,16 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
         (), step=None, trials=(trial,), outcome=outcome, facts={"step_s": 83.0}
     )
     said = verdict_of(seen)
-    assert said.headline == "Whether anything slows this training is not known yet."
+    assert (
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert said.much == f"A step takes about 83 s. It then {message}."
     assert remedy in said.next
     raised = failed(AS_GIVEN, "crashed", "raised TypeError: no (line 32 of train.py).")
     said = verdict_of(replace(seen, trials=(raised,), outcome="crashed"))
-    assert said.headline == "This training makes some steps, then ends with an error."
+    assert said.headline == "This training ends with an error after its first steps."
     assert said.much.endswith("It then raised TypeError: no (line 32 of train.py).")
-    assert said.next == "Train by itself, without perfkit, and fix what that says."
+    assert said.next == "Run it without perfkit, and fix the error that you see."
     assert said.sure == ""
 
 
@@ -521,7 +527,7 @@ def test_ends_of_epochs_that_differ_by_much_are_said_to_hide_gains(longest, said
         pauses={"epoch end": (0.03, longest)},
         recurring={"epoch end": (12_800, 64)},
     )
-    ends = because(replace(found, trials=(given,)), "An end of an epoch took 30 ms to")
+    ends = because(replace(found, trials=(given,)), "Ends of epochs took 30 ms to")
     assert bool(ends) == said
 
 

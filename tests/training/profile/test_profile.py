@@ -88,7 +88,7 @@ def test_a_machine_without_a_gpu_is_told_so_and_it_is_read_again(made, tmp_path)
     assert made.kernels().empty
     assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
     assert made.memory().empty
-    assert made.missing["memory"].startswith("The trace holds nothing of the memory")
+    assert made.missing["memory"].startswith("The trace has no record of memory")
     assert perfkit.load(store.save(made, path=tmp_path / "steps.json")) == made
 
 
@@ -111,8 +111,8 @@ def test_executions_of_several_steps_are_told(tmp_path):
     ("maker", "why"),
     [
         (trainings.raising, "The training raised KeyError: 'lost'"),
-        (trainings.empty, "The training made no step: its data are empty"),
-        (trainings.used_up, "The data were used up after"),
+        (trainings.empty, "The training made no step, because its data are empty"),
+        (trainings.used_up, "The data ended after"),
         (trainings.profiled_already, "Another profiler runs in this training"),
         (dict, "The function returned"),
     ],
@@ -370,7 +370,7 @@ BROKEN = (
     "2026-05-04 10:00:00.1: E external/xla/cupti_tracer.cc:99] "
     "function cupti_interface_->Subscribe failed with error CUPTI could not be loaded"
 )
-STANDS = "All else is here, and what perfkit.diagnose measures needs none of it."
+STANDS = "The rest of the profile is here, and perfkit.diagnose needs no kernels."
 
 
 def machine(platform="linux", *, container=False):
@@ -378,9 +378,9 @@ def machine(platform="linux", *, container=False):
     return replace(MACHINE, software=software)
 
 
-KEPT = "The driver keeps what its GPU does from this user (CUPTI)"
+KEPT = "The driver hides the GPU's counters from this user (CUPTI)"
 ON_LINUX = "RestrictProfilingToAdminUsers=0"
-NOTHING = "The trace holds nothing of the GPU, and no reason"
+NOTHING = "The trace has no record of the GPU and gives no reason"
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ def test_all_that_is_typed_is_asked(opened):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("race", "1 if a side is shown to be slower than the first by more than that"),
-        ("race", "3 if that is left open"),
+        ("race", "0 if no side is slower than the first by more than that"),
+        ("race", "3 if the race does not show either"),
         ("diagnose", "With --diff: 3 if the race does not show that the patch helps"),
         ("diagnose", "--no-race with --diff: write the patch without that race"),
     ],

@@ -98,7 +98,7 @@ FAR, COPY = [(n, 9 * loss) for n, loss in FALLING], "the patched copy"
 @pytest.mark.parametrize(
     ("rate", "how", "said"),
     [
-        (1000.0, {}, f"no difference between {COPY} and train.py is shown (0."),
+        (1000.0, {}, f"no difference shown between {COPY} and train.py (0."),
         (500.0, {}, f"{COPY} takes 2.0 times as long as train.py (1.9"),
         (WAVERING, {}, f"whether {COPY} is faster than train.py is not known yet"),
         (3000.0, {"parameters": 7}, f"{COPY} and train.py do different work, so"),

@@ -159,7 +159,7 @@ def test_what_cannot_be_had_here_is_refused(train, tmp_path, monkeypatch):
     assert refused(train, missing).startswith("There is no file nowhere.py")
     assert refused(make_training, commit=("main",)).startswith("--commit needs a file")
     monkeypatch.delattr("os.sched_setaffinity")
-    assert refused(train, cores=("0",)).startswith("This system binds no process")
+    assert refused(train, cores=("0",)).startswith("This system cannot bind a process")
 
 
 GIVEN = {"commit": ("v1",), "python": ("py",), "env": ("A=1",), "cores": ("0",)}

@@ -87,7 +87,7 @@ def test_a_difference_is_said_in_seconds_of_a_run(seconds, headline):
     found = whole().verdict(measured(seconds))
     assert found.headline == headline
     (warning,) = found.warnings
-    assert warning.startswith("perfkit did not compare what the scripts computed")
+    assert warning.startswith("perfkit does not compare what the scripts compute")
     if seconds == PLAIN:
         assert found.much == "One run takes 12 instead of 40 s."
         assert (found.sure, found.winner, found.next) == ("sure", NEW, "")

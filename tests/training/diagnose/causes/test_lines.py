@@ -389,5 +389,5 @@ def test_a_diagnosis_leaves_lines_out_beside_its_other_changes(tmp_path, monkeyp
     assert tried
     assert not [one.message for one in tried if one.has_failed]
     assert found.compared("without line 9")
-    assert "only a whole one" in found.untested["line 20"]
+    assert "only a whole layer" in found.untested["line 20"]
     assert "line" not in {cause.cause for cause in found.causes}

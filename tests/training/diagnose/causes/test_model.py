@@ -43,7 +43,7 @@ def test_four_times_comes_first_and_the_others_after_it():
     assert [one.batches for one in others] == [2, 8]
     assert {one.after for one in others} == {"batch ×4"}
     assert not any(one.combines for one in (first, *others))
-    assert "changes the optimisation" in first.fix
+    assert "the model learns differently" in first.fix
     assert "(128 examples)" in first.fix
     # No batch is larger than the data.
     assert [one.batches for one in model.batch(Facts(batch=32, steps=3))] == [2]
@@ -222,7 +222,7 @@ def test_a_number_is_to_become_a_tensor():
     )
     assert found["fixed signature"].after == ""
     found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
-    assert found.fix == "Call tf.function once for `step`, outside of the loop."
+    assert found.fix == "Call tf.function once for `step`, outside the loop."
     # Keras sees to its own.
     keras = known(made_anew=True) | {"library": "the input of `predict`"}
     assert of(retraced={"Dataset_map_take": keras}) == {}

@@ -51,9 +51,9 @@ def test_what_may_steer_the_training_is_not_to_be_left_out():
     known = {"callbacks": ("WarmUp", "CSVLogger"), "steering": ("WarmUp",)}
     found = named(CALLBACK, **known)
     steering, logger = found["without WarmUp"], found["without CSVLogger"]
-    assert "out of callbacks" in logger.fix
-    assert "out of callbacks" not in steering.fix
-    assert "rather than leave it out" in steering.mind
+    assert "from callbacks" in logger.fix
+    assert "from callbacks" not in steering.fix
+    assert "but keep it" in steering.mind
     assert logger.mind == ""
 
 
@@ -61,7 +61,7 @@ def test_what_may_steer_the_training_is_not_to_be_left_out():
 def test_who_follows_the_validation_is_named_where_there_is_to_be_less(name):
     known = {"validation": True, "validated": 1, "following": ("EarlyStopping",) * 2}
     mind = named(VALIDATION, **known)[name].mind
-    assert mind.startswith("`EarlyStopping`: a patience counts validations")
+    assert mind.startswith("`EarlyStopping` counts its patience in validations")
     assert named(VALIDATION, **known | {"following": ()})[name].mind == ""
 
 
