@@ -100,8 +100,8 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
         folder: None for ``perfkit-findings`` in the current directory.
 
     Returns:
-        One row per file. A file that is no finding has its row too; the last column
-        says what is wrong with it.
+        One row per file, also for a file that is not a finding; the last column says
+        what is wrong with it.
     """
     paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]

@@ -194,13 +194,13 @@ def classroom(
     """Put the machines of a folder of passports side by side.
 
     Args:
-        folder: Where the files lie; each machine's is one ``.json``.
-        you: Your own machine's passport, or its file, which the chart then marks. It
-            may lie in the folder or elsewhere.
+        folder: The folder of the files, one ``.json`` for each machine.
+        you: Your own machine's passport, or its file, to mark in the chart. It may be
+            in the folder or elsewhere.
 
     Raises:
-        BadFileError: ``you`` is no passport. In the folder such a file is a row that
-            says so.
+        BadFileError: ``you`` is not a passport. Such a file in the folder gets a row
+            that says so.
         BadParameterError: There is no such folder, or more files than a class has.
     """
     passports: list[Passport] = []

@@ -237,16 +237,16 @@ class TwoMachines(Pictured):
 def compare(
     a: Document | str | Path, b: Document | str | Path, *, guess: str = ""
 ) -> TwoMachines:
-    """Say how the same training differs on two machines, and which part holds it.
+    """Show how the same training differs on two machines, and in which part.
 
     Args:
-        a: A passport of the one, or its file. Two diagnoses of one training can be
-            compared as well: of that training alone.
-        b: The same of the other.
-        guess: What you expect; it stands in the report.
+        a: A passport of the first machine, or its file. Two diagnoses of the same
+            training can be compared too.
+        b: The same for the second machine.
+        guess: What you expect, to show in the report.
 
     Raises:
-        BadFileError: A file is none of these, or not one that this perfkit can read.
+        BadFileError: A file is none of these, or this perfkit cannot read it.
         BadParameterError: The two are of different kinds.
     """
     pair = _read(a), _read(b)

@@ -107,24 +107,24 @@ def doctor(
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
-    """Say what this machine is, and what in it slows training.
+    """Show what this machine is, and what in it slows training.
 
-    Without a probe it takes a second or two. An interrupt ends a probe, and what was
-    found by then is given back.
+    Without a probe it takes a second or two. An interrupt ends a probe and returns the
+    results so far.
 
     Args:
-        prove: Also start TensorFlow in a process of its own and let every device
-            compute, which takes 10 to 30 s.
-        probe: Do that, and measure how fast each part of the machine is, all in under
+        prove: Also start TensorFlow in a separate process and test every device, which
+            takes 10 to 30 s.
+        probe: Do that, and measure how fast each part of the machine is, in under
             3 minutes. The measurement is saved as a finding.
-        microbenchmarks: Take this measurement of the parts of the machine into account,
-            a finding of ``machine-ladder`` made here; none is made then.
-        folder: Where the data lie; the file system there is checked, and a probe reads
+        microbenchmarks: A finding of ``machine-ladder`` from this machine, to use
+            instead of a new measurement.
+        folder: The folder of your data; its file system is checked, and a probe reads
             from its disk.
-        display: Where progress is shown; None for where this runs.
+        display: Where to show progress; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder, or that is another finding.
+        BadParameterError: There is no such folder, or it is another kind of finding.
     """
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")

@@ -198,10 +198,10 @@ PASSPORT = "passport.json"
 
 
 def recorded() -> dict[str, Passport]:
-    """The passports of the machines that perfkit brings along, by machine.
+    """The passports of perfkit's own recorded machines, by machine.
 
     Raises:
-        BadFileError: One of them was changed, and is no passport any more.
+        BadFileError: Somebody changed one of them, so it is not a passport any more.
     """
     return {
         path.parent.name: store.read(path, Passport)

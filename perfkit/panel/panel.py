@@ -64,31 +64,30 @@ def panel(
     replay: str | Path | None = None,
     **parameters: Any,
 ) -> "Panel | DiagnosisPanel | PassportPanel":
-    """Make a panel; as the last line of a cell it is shown.
+    """Make a panel, which shows as the last line of a cell.
 
-    It is that of an experiment or, given a function that makes a training of your own,
-    that of its diagnosis, with a button that applies what the report says; given two,
-    or what a side has besides (``env="TF_A=1"``), that of their race. ``"passport"``
-    records this machine, and takes what ``perfkit.passport`` takes.
+    Give it an experiment; or a function that makes your training, for a diagnosis with
+    a button that applies its changes; or two functions, or one and another thing that
+    differs (``env="TF_A=1"``), for a race. ``"passport"`` records this machine, and
+    takes the arguments of ``perfkit.passport``.
 
-    Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
-    was found, and runs with what is set if nothing was found yet.
+    Nothing runs before you press Run. ``panel.result()`` in a later cell returns the
+    result, and runs with these settings if there is none yet.
 
     Args:
         what: The name of an experiment, an experiment, the function of a training, or
             ``"passport"``.
-        budget: The seconds set at first; 60, 180 where there is a GPU, or for a
-            diagnosis and a race as many as it needs, unless PERFKIT_BUDGET says
-            otherwise.
-        guess: The guess set at first.
+        budget: Seconds to start with: 60, or 180 with a GPU; a diagnosis and a race
+            take as many as they need. PERFKIT_BUDGET overrides all of these.
+        guess: The guess to start with.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
-        replay: A recorded finding that Run shows in place of measuring: its file, a
-            folder that holds it, or "1" for those that perfkit brings along. None for
-            what PERFKIT_REPLAY says, "" for a run in any case.
+        replay: A recorded finding that Run shows instead of measuring: its file, its
+            folder, or "1" for perfkit's own. None follows PERFKIT_REPLAY, "" always
+            measures.
         *others: More functions, to race with the first.
-        **parameters: What the experiment's parameters are set to at first; of a race,
-            what ``perfkit.race`` takes.
+        **parameters: The experiment's parameters to start with; for a race, the
+            arguments of ``perfkit.race``.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.

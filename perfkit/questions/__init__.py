@@ -42,7 +42,7 @@ _NO_ROOMS = {
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
 
-    A file with a fault is left out and told on stderr, with the line that it is in.
+    It leaves out a faulty file, and reports the file and its line on stderr.
     """
     kinds: dict[str, type[Experiment]] = {}
     for kind in _kinds():

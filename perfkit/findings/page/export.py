@@ -55,10 +55,10 @@ def export(
     Args:
         sources: A finding, a diagnosis or an account, the file of one, or of a
             notebook; several findings make one page.
-        path: Where it goes; None for beside the one source, under its name.
+        path: The page's file; None for the source's name, in its folder.
         code: Whether the code of a notebook is folded, shown or hidden.
-        author: Who sends it, as it shall stand below the title.
-        note: What they say to it, in a sentence or two.
+        author: The sender, shown below the title.
+        note: The sender's remark, in a sentence or two.
 
     Returns:
         Where the page is.
@@ -66,9 +66,9 @@ def export(
     Raises:
         BadFileError: A source is neither a finding nor a notebook, or the page cannot
             be written.
-        BadParameterError: The sources do not go together, or ``path`` is no place for
-            a page.
-        MissingPartError: The extra "lab", which a notebook takes, is not installed.
+        BadParameterError: The sources do not go together, or ``path`` is not a name
+            for a page.
+        MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
     from perfkit.findings.page import page
 

@@ -43,14 +43,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def steps(data: Iterable[Batch]) -> "Steps[Batch]":
-    """Mark the steps of a loop of your own: ``for batch in perfkit.steps(data): ...``.
+    """Mark the steps of your own loop: ``for batch in perfkit.steps(data): ...``.
 
     Args:
-        data: What the loop takes its batches from, such as a ``tf.data.Dataset``.
+        data: The source of the loop's batches, such as a ``tf.data.Dataset``.
 
     Returns:
-        The same batches. Once the loop has ended it tells the split: how long a step
-        took, and the share of it that went into waiting for input.
+        The same batches. After the loop it shows how long a step took, and the share of
+        it that waited for input.
     """
     return Steps(data)
 

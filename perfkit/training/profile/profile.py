@@ -43,27 +43,28 @@ def profile(
     timeout: float = LONGEST_S,
     replay: str | Path | None = None,
 ) -> Profile:
-    """Trace a few steps of a training of yours, and read the trace into tables.
+    """Trace a few steps of your training, and read the trace into tables.
 
-    The training is made and run in a fresh process, until it is warm. Then so many
-    steps are timed without the tracer, then with it, then without it again, so that its
-    own cost is known. Nothing of yours is changed, and the trace is not kept.
+    The training runs in a fresh process until it is warm. perfkit then times some steps
+    without the tracer, with it, and without it again, to know what the tracer costs.
+    Your code stays unchanged, and the trace is not kept.
 
     Args:
         make_training: The function as ``diagnose`` takes it, or
             ``"FILE.py:make_training"``.
-        steps: To trace, 1 to 10; more make a trace large, and tell nothing new.
+        steps: Steps to trace, 1 to 10; more make the trace large and tell nothing new.
         timeout: Seconds after which the training counts as hung.
-        replay: A recorded profile of this very code to show in place of a run; see
+        replay: A recorded profile of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
-        BadParameterError: What was given is no training, or a value is not accepted.
+        BadParameterError: ``make_training`` is not a training, or a value is not
+            accepted.
         MissingPartError: xprof, which reads the trace, is not installed, there is no
             Keras 3 on TensorFlow, or there is no such recording.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
-        BadFileError: The file of a recording that is no profile.
+        BadFileError: The file of the recording is not a profile.
     """
     _check(steps, timeout)
     make = maker(make_training)

@@ -206,26 +206,26 @@ def ladder(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Ladder:
-    """Race the course's training as you edited it against itself as found.
+    """Race your edited copy of the course's training against the original.
 
-    The race is a rung of the ladder, whose chart shows the newest race of each label.
-    Where nothing was edited yet, nothing runs.
+    Each race is a rung of the ladder, whose chart shows the newest race of each label.
+    If you have edited nothing yet, nothing runs.
 
     Args:
         training: The edited ``photos``, as ``perfkit.race`` takes it; None only shows
             the ladder so far.
-        label: What was edited, such as ``"cached input"``; "" for the function's name.
+        label: Your edit, such as ``"cached input"``; "" for the function's name.
         budget: Seconds of the race, as ``perfkit.race`` takes them.
         guess: How many times as fast you expect it to be; the race keeps it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are; None for ``perfkit-findings`` here.
-        replay: A recorded race of this very code to show in place of a run; see
+        replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
-        BadParameterError: It is no function, or the label is none.
-        MissingPartError: The training as found is not here, or there is no recording.
-        RunError: A side cannot be run; the sentence says which, and why.
+        BadParameterError: It is not a function, or the label is not one.
+        MissingPartError: The original training is not here, or there is no recording.
+        RunError: A side cannot run; the sentence says which, and why.
     """
     check_seed(seed)
     home, original = home_of(folder), training_as_found()

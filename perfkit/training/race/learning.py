@@ -239,21 +239,22 @@ class TimeToLoss(Shown):
 def time_to_loss(
     finding: Finding, loss: float, *, against: str = "", guess: str = ""
 ) -> TimeToLoss:
-    """Say how soon each side of a race reaches a loss, from what its trials noted.
+    """Say how soon each side of a race reaches a loss.
 
-    A trial is there once no later loss is above it. The first step is not counted. It
-    is the loss of training: give data that do not repeat, or it is that of examples
-    that were seen before. Fewer than three rounds, or seeds, claim nothing.
+    A trial has reached it once no later loss is higher. The first step does not count.
+    It is the training loss, so give data that do not repeat: otherwise the examples are
+    not new. With fewer than three rounds, or seeds, it claims nothing.
 
     Args:
-        finding: Of ``perfkit.race``.
-        loss: The loss to reach, above what training can come down to.
-        against: The side that the others are compared with; "" for the first.
-        guess: How many times as fast as that one the best of them gets there, such as
-            ``"2x"``; it stands in the report.
+        finding: The finding of a race.
+        loss: The loss to reach, which the training must be able to reach.
+        against: The side to compare the others with; "" for the first.
+        guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
+            in the report.
 
     Raises:
-        BadParameterError: It is no race, has no such side, or the loss is no number.
+        BadParameterError: It is not a race, has no such side, or the loss is not a
+            number.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None

@@ -297,38 +297,37 @@ def race(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Finding | None:
-    """Say whether one training is faster than another, by how much, and how sure.
+    """Find out whether one training is faster than another, by how much, how surely.
 
-    Both run in fresh processes, by turns, with the first once more in each round as a
-    control. Give two or more trainings, or one and one other thing in which the sides
-    differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
-    measured by then. A function that does nothing but give back None is still to be
-    written: it says so, and nothing runs.
+    Both run in fresh processes by turns, and the first runs twice in each round as a
+    control. Give two or more trainings, or one training and one thing that differs. A
+    kernel interrupt or Ctrl-C is Stop: the finding then holds the results so far. If a
+    function only returns None, nothing runs, because somebody still has to write it.
 
     Args:
         *trainings: Functions that return a compiled Keras model and its data, or files
             as ``diagnose`` takes them. The first is the baseline.
-        commit: Revisions of git, each compared with the working tree.
+        commit: Git revisions, each compared with the working tree.
         python: Interpreters of other environments.
-        env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
-        cores: Cores for a side of its own each: ``"0-1,3"``.
-        arguments: Of the scripts, as on their own command line.
+        env: One side for each entry, with its variables: ``"NAME=VALUE NAME=VALUE"``.
+        cores: One side for each entry, with its cores: ``"0-1,3"``.
+        arguments: The scripts' own, as on their command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        whole: Whether scripts are run to their end, whatever they do: a run of one is
-            compared with a run of the other.
-        budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
-            PERFKIT_BUDGET says otherwise.
-        guess: What you expect; it is kept in the finding and drawn into the chart.
+        whole: Whether to run scripts to their end, whatever they do, and to compare the
+            run times.
+        budget: Seconds for rounds; None or ``"auto"`` for as many as the race needs,
+            unless PERFKIT_BUDGET says otherwise.
+        guess: What you expect; the finding keeps it and the chart draws it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
-        replay: A recorded race of this very code to show in place of a run; see
+        replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
         BadParameterError: There are not two sides, or they differ in two things.
-        MissingPartError: An environment has not what a training needs, or there is no
-            such recording.
-        RunError: A side cannot be run; the sentence says which, and why.
+        MissingPartError: An environment lacks a part that a training needs, or there is
+            no such recording.
+        RunError: A side cannot run; the sentence says which, and why.
     """
     ways = {"commit": commit, "python": python, "env": env, "cores": cores}
     options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
