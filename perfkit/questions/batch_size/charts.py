@@ -182,7 +182,7 @@ def learning(finding: Finding) -> Figure:
     courses = result.trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")
-    held_out = "loss of examples that were held out; one training at each batch size"
+    held_out = "loss on held-out examples; one training at each batch size"
     otherwise = "a batch size changes the training itself: fewer, larger steps"
     lines = canvas.caption_lines([held_out, otherwise])
 
