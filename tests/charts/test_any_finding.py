@@ -103,7 +103,7 @@ def test_a_failed_trial_of_a_timed_variant_is_told():
     ("made", "kind", "said"),
     [
         (finding(), "pie", "not a chart of this; choose from rates, "),
-        (diagnosis(), "pie", "is no chart"),
+        (diagnosis(), "pie", "is not a chart"),
         (profile(), "rates", "'rates' is not a chart of this"),
     ],
 )

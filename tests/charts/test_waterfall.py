@@ -68,7 +68,7 @@ def test_every_diagnosis_and_every_profile_is_a_picture(found):
 
 
 def test_no_claim_is_said_to_be_none_and_what_is_unexplained_comes_last():
-    assert "no change is claimed" in chart(diagnosis(causes=(), together=None)).svg
+    assert "no change is shown" in chart(diagnosis(causes=(), together=None)).svg
     assert "waterfall" not in kinds(diagnosis(step=None))
     assert "could not be measured" in chart(diagnosis(step=None), "waterfall").alt
     # The parts of a step are drawn with what is unexplained last.

@@ -181,7 +181,7 @@ def test_the_report_has_every_training_with_its_split():
     (one,) = passport().trainings
     parts = tuple(replace(p, low=-2e-4, seconds=-1e-4, high=-1e-5) for p in one.parts)
     lines = lines_of(passport(trainings=(replace(one, parts=parts),)))
-    assert any(one.startswith("unexplained is below 0 where parts") for one in lines)
+    assert any(one.startswith("unexplained is below 0 if the parts") for one in lines)
     # What is missing says why.
     broken = Training(name="wide dense", batch=32, missing="No room.")
     partial = passport(trainings=(broken,), without=("memory copy",), stopped=True)

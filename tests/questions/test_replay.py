@@ -102,7 +102,7 @@ def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch)
         patch.setattr(experiments_replay, "BROUGHT", folder)
         patch.setenv("PERFKIT_REPLAY", "1")
         assert perfkit.run(Loops(), folder=tmp_path).replayed
-        with pytest.raises(MissingPartError, match="or 1 for those that perfkit"):
+        with pytest.raises(MissingPartError, match="or 1 for perfkit's own"):
             recording(Loops(), "dgx")
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
     monkeypatch.setattr(store, "FOLDER", str(tmp_path / "here"))

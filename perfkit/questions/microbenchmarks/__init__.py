@@ -261,8 +261,8 @@ def _other_programs(measured: Measurement) -> Iterator[str]:
     # Others may have kept those busy that are not granted.
     if busy_cores > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
-            f"Other programs kept {units.significant(busy_cores, 2)} cores busy: "
-            "likely the reason for what is slow here."
+            f"Other programs kept {units.significant(busy_cores, 2)} cores busy, "
+            "which probably explains the slow parts."
         )
 
 

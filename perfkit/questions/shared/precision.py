@@ -266,7 +266,7 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
             return "open", f"{gpu} has no Tensor Cores, but fewer bytes may save time"
         return "slower", f"{gpu} has no Tensor Cores, nor units for bfloat16"
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
-        return "slower", f"{gpu} has Tensor Cores for float16 alone"
+        return "slower", f"{gpu} has Tensor Cores only for float16"
     small = "only steps too small to fill it gain nothing"
     return "faster", f"{gpu} has Tensor Cores for {precision.dtype}; {small}"
 

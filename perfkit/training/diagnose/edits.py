@@ -30,7 +30,7 @@ _FACTS = (
 )
 # What to say of a change that does more than make the training faster.
 _LESS = ("callback", "validation")
-_UNREAD = "The code cannot be read any more, so there is no patch."
+_UNREAD = "perfkit can no longer read the code, so there is no patch."
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 

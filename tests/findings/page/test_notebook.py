@@ -162,15 +162,15 @@ def test_charts_stand_in_the_page_with_their_words_and_it_stays_small(page):
     assert len(shown.html.encode()) <= 400_000
 
 
-CONTROL = "A control (IntSlider) stood here; it works in the notebook only."
-SCRIPT = "Something that a script draws stood here; the notebook shows it."
+CONTROL = "A control (IntSlider) is here in the notebook, where it works."
+SCRIPT = "A script draws something here; only the notebook shows it."
 DRAWING = {"js": "draw()", "html": "<div id=x></div><script>draw()</script>"}
 
 
 @pytest.mark.parametrize(
     ("outputs", "said", "unsaid"),
     [
-        ([widget() | {"html": "<p>In its place</p>"}], ["In its place"], "stood here"),
+        ([widget() | {"html": "<p>In its place</p>"}], ["In its place"], "is here"),
         ([widget()], [CONTROL], "value=5"),
         ([DRAWING, {"html": "<script>1</script>"}], [SCRIPT] * 2, "draw()"),
     ],

@@ -173,7 +173,7 @@ def test_below_a_crossing_that_is_hardly_known_nothing_is_advised():
 
 def test_noise_and_too_few_widths_leave_it_open():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
-    assert found.headline == "Whether to train on both cores is not known yet."
+    assert found.headline == "This run does not show whether to train on both cores."
     few = verdict(measured(steps(ONE, TWO, SIZES[:2])))
     assert "Fewer than three widths" in few.much
     assert found.sure == few.sure == "not known yet"

@@ -186,7 +186,7 @@ def test_logical_devices_are_never_told_without_saying_so(noise, counts):
 def test_noise_is_a_verdict(kind):
     advice = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
     assert advice.sure == "not known yet"
-    assert advice.headline.startswith("Whether anything is faster than")
+    assert advice.headline.startswith("This run does not show whether anything")
     assert "times" not in advice.much
 
 

@@ -248,7 +248,7 @@ model.fit(
     path = script(text.replace("LONG = 9", "9 / before.history['loss'][0]; LONG = 9"))
     with pytest.raises(ZeroDivisionError) as raised:
         maker(path)()
-    assert "give --fit 1" in raised.value.__notes__[0]
+    assert "--fit 1 diagnoses" in raised.value.__notes__[0]
 
 
 def test_a_fit_of_another_file_is_no_call_of_the_script(script):

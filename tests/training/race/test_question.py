@@ -48,7 +48,7 @@ def test_it_asks_by_the_names_of_its_sides_for_a_command_and_its_code():
     }
 
 
-NOT_KNOWN = "Whether new.py is faster than old.py is not known yet."
+NOT_KNOWN = "This race does not show whether new.py is faster than old.py."
 OPEN_SIZE = "new.py is {} than old.py; by how much is not known yet."
 VAGUE = 3 * (4e3, 4e5)
 # A rate of the new side beside 1000, the headline, how sure it is, and what it brings.
