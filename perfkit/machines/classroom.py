@@ -277,7 +277,7 @@ def _verdict(room: Classroom) -> Verdict:
     for reason, names in room.not_ready.items():
         if not mine or mine in names:
             subject = yours if mine else _listed(names)
-            return Verdict(headline=f"Help {subject} first.", much=reason, sure="sure")
+            return Verdict(headline=f"Fix {subject} first.", much=reason, sure="sure")
     count = f"the median of {len(room.passports)} machines"
     places = range(len(room.passports)) if room.you is None else [room.you]
     slowest = {place: slow for place in places if (slow := room.slowest(place))}

@@ -192,10 +192,10 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
     old = passport("old", machine=replace(MACHINE, **lacks), checks=(NO_GPU,))
     save(old, path=folder / "old.json")
     first = verdict(folder)
-    assert first.headline == "See to old first."
+    assert first.headline == "Fix old first."
     assert first.much.startswith(why)
     assert verdict(folder, "ada").headline == "Look at your machine, ada, first."
-    assert verdict(folder, "old").headline == "See to your machine, old, first."
+    assert verdict(folder, "old").headline == "Fix your machine, old, first."
     text = Page(perfkit.classroom(folder).page()).text
     assert f"Not ready: old. {why}" in text
     assert "No GPU is seen: Do this." in text

@@ -73,7 +73,7 @@ def _headline(result: Result, first: str, second: str) -> str:
     if crossing.kind == "always":
         return f"Train on {second} at every width tried."
     if crossing.kind == "never":
-        return f"Stay on {first}: {second} brings too little."
+        return f"Stay on {first}: {second} would bring too little."
     if crossing.kind == "from":
         below = "; below that is not known yet"
         if crossing.is_known:

@@ -109,7 +109,7 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     found = verdict({"conv2d": 100, "numpy taps": other, **besides})
     assert found.winner == ""
     assert found.headline == (
-        'Keep "conv2d": nothing that computes the same is shown to be faster.'
+        'Keep "conv2d": no variant with the same result is shown to be faster.'
     )
     # Shorter numbers and other layers are told beside the contest.
     assert '"conv2d bfloat16" runs 3.0 times as fast' in found.next

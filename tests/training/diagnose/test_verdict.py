@@ -172,7 +172,7 @@ def test_a_warning_tells_of_memory_and_of_who_else_computed():
         samples={"t": (0.0, 1.0), "cpu_other": (1.0, 1.5)},
     )
     assert verdict_of(found).warnings == (
-        "It keeps 144 MB in memory.",
+        "The cache takes 144 MB of memory.",
         "Other programs kept 1.2 of 8 cores busy meanwhile: end them to be surer.",
     )
     others = cause("contention", "", 1.6)
@@ -425,11 +425,11 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
         ({}, "."),
         (
             {"retraced": {"step": {"traces": 4, "seconds": 6.2}}},
-            ". `step` was traced anew 3 times, 6.2 s in all.",
+            ". `step` was retraced 3 times, 6.2 s in all.",
         ),
         (
             {"retraced": {"D": {"traces": 4, "seconds": 6.2, "library": "its input"}}},
-            ". Its input was traced anew 3 times, 6.2 s in all.",
+            ". Its input was retraced 3 times, 6.2 s in all.",
         ),
     ],
 )

@@ -100,7 +100,11 @@ FAR, COPY = [(n, 9 * loss) for n, loss in FALLING], "the patched copy"
     [
         (1000.0, {}, f"no difference shown between {COPY} and train.py (0."),
         (500.0, {}, f"{COPY} takes 2.0 times as long as train.py (1.9"),
-        (WAVERING, {}, f"whether {COPY} is faster than train.py is not known yet"),
+        (
+            WAVERING,
+            {},
+            f"this race does not show whether {COPY} is faster than train.py",
+        ),
         (3000.0, {"parameters": 7}, f"{COPY} and train.py do different work, so"),
         (3000.0, {"steps": 50}, f"{COPY} does another job than train.py: an epoch"),
         (3000.0, {"learns": FAR}, f"{COPY} does another job than train.py: its first"),

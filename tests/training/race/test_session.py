@@ -102,7 +102,7 @@ def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     ]
     given = {"TF_A", "TF_B"}
     sessions._check_holds(race_sides[1], given, facts(late=("TF_C",)))
-    with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
+    with pytest.raises(BadParameterError, match="sets TF_A itself, which overrides"):
         sessions._check_holds(race_sides[1], given, facts(late=("TF_A", "TF_C")))
 
 

@@ -217,7 +217,7 @@ def test_a_number_is_to_become_a_tensor():
     found = of(retraced={"step": known({"rate": "value"}, because=because)})
     assert list(found) == ["fixed signature"]
     assert found["fixed signature"].fix == (
-        "Call `step` with rate=tf.constant(rate): each new number is traced "
+        "Call `step` with rate=tf.constant(rate): a new number retraces "
         "(rate: float 0.1, then float 0.2)."
     )
     assert found["fixed signature"].after == ""
