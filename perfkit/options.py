@@ -211,16 +211,16 @@ def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _PATCHS_CODES
     training = (
-        "an unchanged script, with its own arguments after --, or FILE.py:FUNCTION, a "
-        "function that returns a compiled Keras model, its data and optionally a dict "
-        "of arguments for fit; it writes to copies and reaches no network "
-        "(PERFKIT_ONLINE=1 allows it); the report says what this system cannot isolate"
+        "an unchanged script, with its own arguments after --, or FILE.py:FUNCTION, "
+        "which returns a compiled Keras model, its data and optionally a dict of "
+        "arguments for fit. It writes to copies and reaches no network "
+        "(PERFKIT_ONLINE=1 allows it). The report says what this system cannot isolate"
     )
     _add(parser, "training", "FILE.py", training)
     _add_fit(parser)
     patch = (
         "race a patched copy, and if it is faster write the patch for `git apply` to "
-        "stdout and all else to stderr; takes 60 s beyond the budget, more if the "
+        "stdout, all else to stderr. That takes 60 s beyond the budget, or more if the "
         "training starts slowly"
     )
     _add(parser, "--diff", None, patch)

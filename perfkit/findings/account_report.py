@@ -26,11 +26,11 @@ _SHOWN = 0.01
 _DIGITS = 10
 # What work is called that went into a kind, after "63 % of the time".
 _GOES = {
-    "computing": "goes into computing",
+    "computing": "goes into computing at",
     "input": "the model waits for input from",
-    "Python": "goes into Python in",
-    "set-up": "goes into set-up and tracing in",
-    "waiting": "goes into waiting in",
+    "Python": "goes into Python at",
+    "set-up": "goes into set-up and tracing at",
+    "waiting": "goes into waiting at",
 }
 # Operations of a step that are too many to be a model's own.
 _MANY = 500

@@ -36,14 +36,14 @@ def in_words(finding: Finding) -> Iterator[str]:
             busy_cores = mean_cores(finding, name)
             programs = name_programs(finding, name)
             if _is_meant(finding, name):
-                programs += ", loads of this question among them,"
+                programs += ", including the loads of this question,"
             yield f"{programs} kept {busy_cores} busy on average"
     speeds = [value for _, value in readings_of(finding, "core_speed")]
     if speeds:
         mostly, slowest = units.percent(statistics.median(speeds)), min(speeds)
         slowed = (
-            ": two busy cores that share a unit, heat, a battery, or other machines on "
-            "the same processor slow it, and it is slow when it has just woken"
+            ". Heat, a battery, a busy core that shares its unit, and other machines on "
+            "the same processor slow a core, and so does waking up"
         )
         yield (
             f"A core mostly ran at {mostly} of its best speed, and never below "

@@ -113,9 +113,9 @@ def with_remedy(error: BaseException) -> str:
     elif guard.is_guarded() and _REFUSED.search(words):
         remedy = (
             " (it runs in a copy of its folder, writes only there and opens no "
-            "connection: type the command in the folder that it writes to and use "
-            f"relative paths, or set {layers.ONLINE}=1 for connections, or "
-            "PERFKIT_UNCONTAINED=1 to let it write and send freely)"
+            "connection. Type the command in the folder that it writes to, and use "
+            f"relative paths; {layers.ONLINE}=1 allows connections, "
+            "PERFKIT_UNCONTAINED=1 allows everything)"
         )
     return f"{in_short(error)}{remedy}"
 

@@ -34,11 +34,11 @@ def test_without_a_tip_the_hottest_line_is_named():
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("computing", "goes into computing"),
+        ("computing", "goes into computing at"),
         ("input", "the model waits for input from"),
-        ("python", "goes into Python in"),
-        ("set_up", "goes into set-up and tracing in"),
-        ("waiting", "goes into waiting in"),
+        ("python", "goes into Python at"),
+        ("set_up", "goes into set-up and tracing at"),
+        ("waiting", "goes into waiting at"),
     ],
 )
 def test_each_kind_of_time_has_its_words(kind, words):

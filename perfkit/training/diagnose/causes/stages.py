@@ -218,7 +218,7 @@ _FIXES = {
     True: "Read several files at once (num_parallel_reads=tf.data.AUTOTUNE, no "
     "buffer_size), or put .cache() after the reader if the records fit in memory",
     False: "Put many examples into each file (TFRecord), or copy the files to a faster "
-    "disk; from the second epoch on, memory serves the files that fit",
+    "disk; after the first epoch, memory serves the files that fit",
 }
 
 
