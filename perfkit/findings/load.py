@@ -42,8 +42,8 @@ def in_words(finding: Finding) -> Iterator[str]:
     if speeds:
         mostly, slowest = units.percent(statistics.median(speeds)), min(speeds)
         slowed = (
-            ". Heat, a battery, a busy core that shares its unit, and other machines on "
-            "the same processor slow a core, and so does waking up"
+            ". Heat, a battery, a busy core on the same unit, other machines on the "
+            "same processor, or waking up slow a core"
         )
         yield (
             f"A core mostly ran at {mostly} of its best speed, and never below "

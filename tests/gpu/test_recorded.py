@@ -99,7 +99,7 @@ def test_how_idle_the_card_was_is_said(name, said):
 def test_loads_that_were_meant_are_nobody_elses():
     found = perfkit.load(RECORDED / "contention.json")
     meant = replace(found, notes={load.MEANT: True})
-    said = "other programs, loads of this question among them, kept 5 cores busy"
+    said = "other programs, including the loads of this question, kept 5 cores busy"
     assert said in ". ".join(load.in_words(meant))
     assert "Other programs kept 5" in load.quieter(found)
     assert "Other programs" not in load.quieter(meant)
