@@ -115,7 +115,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
             key = "weak-supply" if "brake" in bad[0] else "throttled"
             yield say(machine, key, evidence, reason=bad[0], place=place)
         elif not unnamed:
-            title = f"The GPU runs at full speed {when}"
+            title = f"No fault slows the GPU {when}"
             yield fine("throttled", title, evidence)
 
 

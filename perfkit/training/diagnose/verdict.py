@@ -213,7 +213,7 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     left_out = diagnosis.left_out
     comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
-    work = "Most of a step is computing, so only a lighter model makes it faster."
+    work = "Most of a step is computing, so only less computing makes it faster."
     return Verdict(
         headline=headline,
         much=text,

@@ -168,7 +168,7 @@ SMALL_BATCH = KnownCause(
     id="small-batch",
     kind="opportunity",
     do="Make the batch larger",
-    means="its batch is too small to keep this machine busy",
+    means="its batch is small for this machine",
     mind="A larger batch learns differently: tune the learning rate again, and watch "
     "the validation loss.",
     offer=batch,

@@ -48,7 +48,7 @@ def observers(facts: Facts) -> Candidates:
     if after := group(facts):
         yield _watcher(
             name=after,
-            changes="No callbacks, metrics, validation and progress bar.",
+            changes="No callbacks, metrics, validation or progress bar.",
             fix="Do less in them, or do it once an epoch.",
             subject="Without all of it the training",
             apply=without_observers,
