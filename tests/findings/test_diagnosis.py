@@ -17,7 +17,7 @@ from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis
     [
         ({"step": {"median_s": -1.0, "low": -2.0, "high": 1.0}}, "the step lies"),
         ({"ceiling": {"estimate": 2.0, "low": 3.0, "high": 4.0}}, "the ceiling lies"),
-        ({"causes": [{"cause": "x"}]}, "not a sound diagnosis"),
+        ({"causes": [{"cause": "x"}]}, "not a valid diagnosis"),
         ({"untested": {str(n): "" for n in range(501)}}, "more than 500 untested"),
         (
             {"split": {"input": {"seconds": -1.0, "grade": "inferred", "how": ""}}},
@@ -43,7 +43,7 @@ def test_what_a_file_from_before_does_not_say_of_its_causes_is_filled_in(tmp_pat
     slow_map, watching = store.load(tmp_path / "early.json").causes
     assert slow_map == SLOW_MAP
     assert (watching.mind, watching.ceiling) == ("It steers.", True)
-    assert watching.do == "Let less watch the training"
+    assert watching.do == "Do less in callbacks, metrics and validation"
 
 
 def test_diagnoses_lie_among_findings_and_are_none(tmp_path):
@@ -73,7 +73,7 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     found = diagnosis(causes=(never, seldom, LOGGER, writer))
     assert found.best == (never, LOGGER, writer)
     told = rows(found, "Changes")
-    watched = [what for what in told if "alidat" in what]
+    watched = [what for what in told if "on validation" in what]
     assert watched == ["Spend less time on validation"]
     # What all of it brings is told where that is more than the best alone.
     best = cause("serial-map", "parallel map", found.together.speedup.estimate)
@@ -88,9 +88,7 @@ def test_the_report_has_the_verdict_first_and_then_what_to_change():
     assert "What slows train.py:make_training?" in repr(found)
     told = {what: " | ".join(row) for what, row in rows(found, "Changes").items()}
     assert told == {
-        "Let the maps work on several elements at a time": (
-            "train.py, line 12 | 2.50× (2.38 to 2.62) | sure"
-        ),
+        "Run the maps in parallel": ("train.py, line 12 | 2.50× (2.38 to 2.62) | sure"),
         "Leave `CSVLogger` out, or let it do less": " | 1.30× (1.23 to 1.37) | sure",
         "Together: parallel map + without CSVLogger": " | 2.93× (2.78 to 3.08) | sure",
     }

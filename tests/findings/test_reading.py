@@ -43,7 +43,7 @@ CUTS.append(sound().index(b".") + 1)
         (b'{"kind": "passport", "schema": 1}', "a passport: perfkit show reads it"),
         (b'{"kind": "letter", "schema": 1}', "not a finding but a letter."),
         (b'{"kind": "finding"}', "its schema has no number"),
-        (b'{"kind": "finding", "schema": 2}', "is not a sound finding"),
+        (b'{"kind": "finding", "schema": 2}', "is not a valid finding"),
         (b'{"kind": "finding", "schema": 1}', "by a draft of perfkit (schema 1, this"),
         (b"[" + b"1," * 5_000_000 + b"1]", "too large"),
         (b'{"kind": 1e999}', "a number that is too large"),

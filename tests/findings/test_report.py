@@ -205,9 +205,9 @@ def test_the_guess_turns_and_an_early_end_are_told():
 @pytest.mark.parametrize(
     ("budget", "tried", "said"),
     [
-        (90.0, (), "90 s for measuring, 9.54 s of them spent. Preparing"),
+        (90.0, (), "90 s for measuring, 9.54 s of them spent. Preparation"),
         (1.5, (), "9.54 s were spent. A first round may take twice the budget."),
-        (90.0, (12.0,), "of them spent. What was tried once took 4.76 s besides."),
+        (90.0, (12.0,), "of them spent. Single tries took another 4.76 s."),
     ],
 )
 def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
@@ -273,7 +273,7 @@ KEPT, AGAIN = (
 @pytest.mark.parametrize(
     ("verdict", "more", "said"),
     [
-        (OPEN, NAMED, f"{KEPT} (`chromium`, `x` as it began). End them, or r{AGAIN}"),
+        (OPEN, NAMED, f"{KEPT} (`chromium`, `x` at the start). End them, or r{AGAIN}"),
         (
             *(OPEN, {"samples": BUSY}),
             f"{KEPT}; `perfkit doctor` names them. End them, or r{AGAIN}",

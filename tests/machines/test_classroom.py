@@ -68,7 +68,9 @@ def test_every_machine_is_compared_with_the_median_one(folder):
 
 def test_an_empty_folder_is_a_class_of_none_and_two_machines_have_no_median(tmp_path):
     room = perfkit.classroom(tmp_path)
-    assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
+    assert repr(room).startswith(
+        "A class of 0 machines\nNext: The folder has no passport"
+    )
     assert "Nothing was measured on three machines" in room.chart.alt
     for name in ("x", "y"):
         save(passport(name), path=tmp_path / f"{name}.json")

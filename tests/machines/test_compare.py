@@ -109,7 +109,7 @@ def test_a_machine_against_itself_is_no_difference():
     two = compare(wide, wide)
     assert two.verdict == "too noisy to say"
     assert two.report.verdict.sure == "not known yet"
-    assert "A difference above 10 % is left open in: tiny dense" in repr(two)
+    assert "A difference above 10 % is still possible in: tiny dense" in repr(two)
     # One trial claims nothing.
     slow = pairs.onednn_off()
     two = compare(
@@ -240,7 +240,7 @@ def test_facts_that_differ_have_their_units(a, b, facts):
 def test_what_the_doctor_says_of_one_alone_comes_with_its_remedy():
     sides = side_of(pairs.passport()), side_of(pairs.one_core())
     (sentence,) = remedies(*sides)
-    assert sentence.startswith("On B: Only 1 of 2 cores may be used. ")
+    assert sentence.startswith("On B: This process may use only 1 of 2 cores. ")
     assert list(remedies(sides[1], sides[1])) == []
 
 

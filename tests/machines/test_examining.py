@@ -178,7 +178,9 @@ def test_microbenchmarks_get_what_is_left_or_the_environment_says(stage, monkeyp
 def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     stage.unsaved = "It is full. In a notebook it is still there: save it again."
     found = look(probe=True)
-    assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
+    assert found.missed == (
+        "Microbenchmarks are shown here but not saved: It is full.",
+    )
     assert found.microbenchmarks is not None
 
 
@@ -241,13 +243,13 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
     [
         (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed correctly"),
         (UNTRIED, (), "can probably use NVIDIA RTX 4090; "
-         "`perfkit doctor --probe` lets it compute."),
+         "`perfkit doctor --probe` lets it compute there."),
         (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090: the first"),
         (looked.BARE, (), "trains on the processor: no NVIDIA GPU is visible here."),
         (replace(looked.BARE, nvidia_cards=0), (), "there is no NVIDIA GPU here."),
         (looked.BARE, (MISMATCH,), "trains on the processor: no GPU answers here"),
         (looked.BARE, (LACKING,), "TensorFlow is not installed"),
-        (replace(UNTRIED, gpus=(looked.CARD,) * 2), (), "use 2 x NVIDIA RTX 4090,"),
+        (replace(UNTRIED, gpus=(looked.CARD,) * 2), (), "use 2 x NVIDIA RTX 4090;"),
         (replace(UNTRIED, start=Start(devices=("CPU:0",))), (),
          "trains on the processor: it does not find NVIDIA RTX 4090."),
         (replace(UNTRIED, start=Start(devices=("GPU:0",), proofs=(WRONG,))), (),
@@ -371,7 +373,9 @@ def test_the_first_sentence_says_what_to_do():
     assert repr(looked.examination(LONG)).startswith("The cores save power.\n")
     # A machine with nothing wrong is told so.
     text = repr(looked.examination(looked.WELL, machine=looked.BARE))
-    assert text.startswith("TensorFlow trains on the processor: no NVIDIA GPU is seen")
+    assert text.startswith(
+        "TensorFlow trains on the processor: no NVIDIA GPU is visible"
+    )
     assert text.splitlines()[1] == "perfkit found nothing here that costs speed."
     assert text.endswith("1 check is ok.")
 
@@ -428,7 +432,7 @@ def test_how_fast_each_part_is_has_its_table_and_what_was_missed_is_said_last():
     assert "faster; the fastest here" in text
     found = looked.examination(missed=("No trial ran.",), stopped=True)
     assert repr(found).endswith(
-        "No trial ran.\nIt was stopped before everything had been looked at."
+        "No trial ran.\nIt was stopped before all checks were done."
     )
 
 

@@ -93,7 +93,7 @@ def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
     data = store.to_json(passport(**fields)).encode()
     with pytest.raises(BadFileError, match=said) as caught:
         parse(data, "theirs.json", Passport)
-    assert str(caught.value).startswith("theirs.json is not a sound passport: ")
+    assert str(caught.value).startswith("theirs.json is not a valid passport: ")
 
 
 def test_what_is_too_large_or_cannot_be_read_again_is_refused(tmp_path, monkeypatch):
@@ -144,8 +144,12 @@ def test_the_preview_says_what_is_in_the_file_and_what_is_not():
     held, _, left_out = text.partition("Not in")
     assert held.splitlines()[0] == "In this file (31.4 KB):"
     for part in (
-        *("evidence: 1", "rates of parts of the machine: 4", "where its time goes: 1"),
-        *("load meanwhile: 60", "firefox", "OMP_NUM_THREADS"),
+        *(
+            "evidence: 1",
+            "rates of parts of the machine: 4",
+            "the parts of its time: 1",
+        ),
+        *("samples of the load: 60", "firefox", "OMP_NUM_THREADS"),
     ):
         assert part in held
     assert "the host and user name (`--with-names` puts them in)" in left_out

@@ -209,7 +209,7 @@ def test_the_label_is_the_files_name_and_names_are_left_out_unless_given(tmp_pat
         ({"out": None, "label": "x" * 81}, "at most 80 letters"),
         ({"out": None, "label": 3}, "at most 80 letters"),
         # A file that is there is never written over.
-        ({"out": "mine.json"}, "is there already"),
+        ({"out": "mine.json"}, "already exists"),
     ],
 )
 def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, said):
@@ -258,5 +258,5 @@ def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():
         parts.PRODUCT: "",
         "memory copy": "It cannot write <path>: it is full.",
         "Python loop": "<name> may not.",
-        "graph call": "The run ended before it.",
+        "graph call": "The run ended too early.",
     }

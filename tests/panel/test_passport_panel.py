@@ -147,7 +147,7 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     finished(panel)
     panel.view.file.value = "other.json"
     panel.view.save.click()
-    assert "is there already" in state(panel)
+    assert "already exists" in state(panel)
     assert other.read_text() == "mine"
     panel.view.file.value = "new.json"
     panel.view.save.click()
@@ -160,4 +160,4 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     panel.start()
     panel.wait()
     panel.view.save.click()
-    assert "is there already" in state(panel)
+    assert "already exists" in state(panel)

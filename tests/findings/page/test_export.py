@@ -71,7 +71,7 @@ def test_several_findings_make_one_page(saved, tmp_path):
     [
         (["saved", "saved"], None, "needs a name"),
         ([], "page.html", "nothing to export"),
-        (["saved", "notebook"], "page.html", "or one notebook"),
+        (["saved", "notebook"], "page.html", "exactly one notebook"),
     ],
 )
 def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):

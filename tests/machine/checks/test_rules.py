@@ -151,14 +151,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     # A card at rest shows neither.
     hardware.unwatched: [
         (workstation(card()), "unseen-load:unknown", "perfkit doctor --probe",
-         "link of NVIDIA RTX A4000 under load"),
+         "link of NVIDIA RTX A4000 were not checked under load"),
         (workstation(card(busy=0.9)), ""),
         (WITH, ""),
     ],
     # What others hold is held against the memory.
     hardware.other_programs: [
         (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
-        *[(held(python(gigabytes)), f"shared-gpu:{status}", "taken by python")
+        *[(held(python(gigabytes)), f"shared-gpu:{status}", "in use by python")
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
         # What this process holds or does is not somebody else.
         (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
@@ -167,14 +167,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         (with_card(WITH, busy=0.7), "shared-gpu:warn"),
         # What may be our own, or is hidden, counts with all that is in use.
         *[(held(Holder(program="x", **facts), memory_used=used * GB),
-           result, f": {taken}", " memory is taken and")
+           result, f": {taken}", " memory is in use and")
           for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
           for used, taken, result in (
               (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "used-gpu:warn",
-         " | The GPU is in use, by others or by yourself | "),
+         " | The GPU is in use, by your own or by other programs | "),
         (hidden(None), ""),
     ],
 })  # fmt: skip
@@ -257,10 +257,10 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     ],
     # Memory is short where little is granted or left.
     hardware.memory: [
-        (memory(64, 48 * GB), "memory:ok", " | There is memory to work with | "),
+        (memory(64, 48 * GB), "memory:ok", " | There is enough memory | "),
         (memory(64, GB), "little-memory-left:warn", " | Little memory is left | "),
         (memory(2, 1.9 * GB), "little-memory:warn", " | There is little memory | ",
-         "2 GB of RAM may be used of 64 GB"),
+         "may use 2 GB of RAM of 64 GB"),
         (memory(8, None), "memory:ok"),
     ],
     hardware.windows_drive: [
@@ -318,10 +318,10 @@ test_software_is_judged_by_what_is_known_of_it = by_rule({
          " | No NVIDIA card is on the bus. | "),
         (WITH, ""),
         (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok",
-         "there is no NVIDIA GPU here, and nothing for its driver to load | ",
+         "there is no NVIDIA GPU here, so its driver has nothing to load | ",
          "~restart"),
-        (silent(None), "no-gpu:ok", ": no NVIDIA GPU is seen here | "),
-        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for GPUs of Apple",
+        (silent(None), "no-gpu:ok", ": no NVIDIA GPU is visible here | "),
+        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for Apple GPUs",
          "~processor"),
         (WSL, "driver-in-windows:unknown"),
         (WSL_WITH, ""),
@@ -448,7 +448,7 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
     software.broken: [
         (ended("It was ended."), "no-start:fail", " | It was ended. | "),
         # One that the system killed wants memory and no new install.
-        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
+        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | End other notebooks"),
         (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
         # XLA may fail without a flag.
         (failing(XLA), "no-xla:fail", " | python -m pip install"),

@@ -206,7 +206,7 @@ def changed(**changes):
     ("data", "why"),
     [
         (changed(kind="finding"), "not a profile but a finding"),
-        (changed(traced_s=["1"]), r"not a sound profile: .*traced_s\[0\]"),
+        (changed(traced_s=["1"]), r"not a valid profile: .*traced_s\[0\]"),
         (changed(traced_s=[]), "it has no times"),
         (changed(untraced_s=[0.0]), "a time is not above 0"),
         (changed(traced_s=[1.0] * 1001), "more than 1000 entries in traced_s"),

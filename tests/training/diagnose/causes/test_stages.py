@@ -91,7 +91,7 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
         (data.map(drawn), "freeze the augmentation"),
         (data.map(python), "Python"),
         (data.map(half).cache(), "already"),
-        (data.map(half), "are free"),
+        (data.map(half), "is free"),
         (data.filter(lambda number: number > 3).map(half), "how many"),
     ):
         assert said in one(stages.NO_CACHE, dataset.batch(2), memory=60).reason
