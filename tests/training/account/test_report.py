@@ -25,7 +25,7 @@ def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
 
 def test_without_a_tip_the_hottest_line_is_named():
     said = verdict(account(line(7, computing=6.0), line(8, input=3.0)))
-    assert said.headline == "60 % of the time is computed for train.py, line 7."
+    assert said.headline == "60 % of the time goes into computing at train.py, line 7."
     assert said.much.startswith("None of the usual changes fits")
     assert said.sure == "profiled"
     assert said.edits == ()
@@ -63,7 +63,10 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"error": "ValueError: lost"}, "The script raised ValueError: lost; this is"),
+        (
+            {"error": "ValueError: lost"},
+            "The script raised ValueError: lost; the account",
+        ),
         ({"updates": 0}, "No training step ran in this time"),
         ({"updates": 1}, "Only 1 step ran in this time"),
         ({"updates": 7}, "Only 7 steps ran in this time"),
@@ -93,7 +96,7 @@ def test_what_was_seen_on_a_line_is_said_in_a_few_words():
     ]
     optimizer, hidden = made.lines[-2:]
     assert [*remarks(made, optimizer)] == [
-        "900 operations a step, 67 % of it starting them",
+        "900 operations a step, 67 % of the time starting them",
         "updates up to 200,000 weights in each step",
     ]
     assert [*remarks(made, hidden)] == ["another 4 s of its work delayed no step"]
@@ -185,6 +188,6 @@ def test_the_folds_hold_every_line_every_tip_and_every_stage():
 def test_a_report_says_what_was_done_once_and_how_to_repeat_it():
     report = whole().report
     once, epochs = report.besides
-    assert "4 s of imports" in once
+    assert "4 s for imports" in once
     assert epochs == "3 epochs ended: the first took 9 s, later ones 3 s."
     assert report.repeat == "Repeat it: `perfkit lines train.py`."

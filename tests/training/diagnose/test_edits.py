@@ -591,7 +591,7 @@ def test_a_patch_applies_whatever_the_file_is_like(tmp_path, data, name):
 
 SAID = {
     "where it applies": (found("without progress bar"), "Apply it in the folder of "),
-    "what it changes": (found("batch ×4", data="arrays"), "what is learnt"),
+    "what it changes": (found("batch ×4", data="arrays"), "learns differently"),
     "what changes the same lines": (
         found("XLA", "16 steps at a time"),
         '"16 steps at a time" changes the same lines',
@@ -655,7 +655,7 @@ def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
     for nothing in (found(), found("without metrics"), found("without input")):
         empty = patch(nothing, made, tmp_path)
         assert empty.text == b""
-        assert empty.says[0].startswith("There is no patch: ")
+        assert empty.says[0].startswith("There is no patch, because ")
     # Code that is gone costs the lines alone.
     path.unlink()
     assert locate(diagnosed, made) == diagnosed
@@ -691,5 +691,5 @@ def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, cap
     assert main(["diagnose", str(path), "--diff"]) == 0
     assert capsys.readouterr() == (
         "",
-        "perfkit: There is no patch: no cause was found.\n",
+        "perfkit: There is no patch, because no cause was found.\n",
     )

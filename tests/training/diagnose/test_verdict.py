@@ -45,7 +45,7 @@ def because(found, words):
 
 def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     said = verdict_of(diagnosis())
-    assert said.headline == "Let the maps work on several elements at a time."
+    assert said.headline == "Run the maps in parallel."
     assert said.much == (
         "The training then runs 2.5 times as fast: a step takes 13 instead of 32 ms."
     )
@@ -140,7 +140,7 @@ def test_the_line_to_change_is_told_where_no_place_of_it_is_certain():
                 grade="inferred",
                 subject="Without that the training",
             ),
-            "Train while no other program takes the processor.",
+            "Train while no other program uses the cores.",
             "Without that the training would run 1.6 times as fast: a step would take",
         ),
         (LOGGER, "Leave `CSVLogger` out, or let it do less.", "Without it the"),
@@ -162,7 +162,7 @@ def test_a_larger_batch_is_held_against_as_many_examples_and_warned_of():
     larger = cause("small-batch", "batch ×4", 2.0, "opportunity")
     said = verdict_of(diagnosis(causes=(larger,), facts={"batch": 64}))
     assert "64 examples take 16 instead of 32 ms" in said.much
-    assert any("changes what is learnt" in warning for warning in said.warnings)
+    assert any("learns differently" in warning for warning in said.warnings)
 
 
 def test_a_warning_tells_of_memory_and_of_who_else_computed():
@@ -215,7 +215,7 @@ def test_what_may_bring_as_much_is_named_after_the_first():
 def test_what_can_be_done_comes_before_what_cannot_be_had():
     limit = replace(LIMIT, speedup=gain(11.0))
     said = verdict_of(diagnosis(causes=gains.rank((limit, SLOW_MAP))))
-    assert said.headline.startswith("Let the maps work")
+    assert said.headline.startswith("Run the maps")
     _, then = said.next.splitlines()
     assert then.startswith("Then make the input faster: 11 times as fast at most")
     # A change that brings little leaves the input first.
@@ -229,12 +229,12 @@ def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
     for more in ({}, {"unmeasured": ("graph",)}):
         said = verdict_of(diagnosis(causes=(little,), ceiling=None, **more)).headline
         assert said.endswith("ompile the steps with XLA.")
-        assert said.startswith("Nothing is wrong in this training.") == (not more)
+        assert said.startswith("Nothing is wrong with this training.") == (not more)
     said = verdict_of(diagnosis(causes=(), ceiling=None, split=COMPUTE))
-    assert said.headline == "Nothing is wrong in this training."
+    assert said.headline == "Nothing is wrong with this training."
     assert said.sure == "sure"
     assert "no change is shown to bring 5.0 % or more" in said.much
-    assert "its own work" in said.next
+    assert "less computing" in said.next
     unsure = diagnosis(causes=(), ceiling=None)
     unsure = with_xla(unsure, verdict="too noisy to say", high=1.2)
     assert verdict_of(unsure).sure == "likely"
@@ -243,7 +243,7 @@ def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
 def test_a_little_input_is_no_defect_and_is_told_for_what_it_is():
     little = replace(LIMIT, kind="opportunity", speedup=gain(1.2))
     said = verdict_of(diagnosis(causes=(little,), ceiling=little.speedup))
-    assert said.headline == "Nothing is wrong in this training."
+    assert said.headline == "Nothing is wrong with this training."
     assert said.much.startswith("Without any input it would run 1.2 times")
     both = verdict_of(diagnosis(causes=(little, XLA), ceiling=little.speedup))
     assert both.headline == "For more speed, compile the steps with XLA."
@@ -485,9 +485,9 @@ def test_the_numbers_that_it_rests_on_are_rows():
 
 def test_what_is_set_aside_is_said_and_not_left_open():
     found = with_xla(diagnosis(aside=("XLA",)), verdict="too noisy to say", high=1.4)
-    assert "changes what is learnt" in str(found.report.folds)
+    assert "changes what the model learns" in str(found.report.folds)
     assert found.left_open == ()
-    assert "changes what is learnt" not in str(diagnosis().report.folds)
+    assert "changes what the model learns" not in str(diagnosis().report.folds)
 
 
 def test_that_a_training_could_write_where_it_wants_is_said():
@@ -500,7 +500,7 @@ def test_a_training_is_called_compute_bound_as_far_as_that_is_shown():
     little = replace(COMPUTE["compute"], seconds=0.012, low=0.01, high=0.014)
     for split, said in ((COMPUTE, True), ({}, False), ({"compute": little}, False)):
         found = diagnosis(causes=(), ceiling=None, split=split)
-        assert ("its own work" in verdict_of(found).next) == said
+        assert ("less computing" in verdict_of(found).next) == said
         assert bool(because(found, "compute-bound")) == said
 
 

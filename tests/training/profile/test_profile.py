@@ -394,7 +394,7 @@ NOTHING = "The trace has no record of the GPU and gives no reason"
         # The driver has another name for it.
         ("ERR_NVGPUCTRPERM: see", machine(), KEPT, ON_LINUX),
         # A CUPTI that does not work is told in its own words.
-        (BROKEN, machine(), "CUPTI, which tells what a GPU does, did not work (function"
+        (BROKEN, machine(), "CUPTI, which records what a GPU does, did not work (func"
          " cupti_interface_->Subscribe failed", 'pip install "tensorflow[and-cuda]"'),
         ("", machine(), f"{NOTHING}. {STANDS}", ""),
         ("", machine("wsl2"), NOTHING, "on WSL and in containers"),

@@ -146,7 +146,7 @@ def unwritten():
 
 def test_what_is_still_to_be_written_runs_nothing(tmp_path, capsys):
     assert perfkit.ladder(unwritten, folder=tmp_path).race is None
-    assert "unwritten gives back None" in capsys.readouterr().out
+    assert "unwritten returns None" in capsys.readouterr().out
 
 
 def cell(source, name="<a cell>"):
@@ -190,7 +190,7 @@ def test_a_recording_is_shown_and_where_there_is_none_a_sentence_says_so(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", "1")
-    with pytest.raises(MissingPartError, match="no race of make_training as it is"):
+    with pytest.raises(MissingPartError, match="no race of this version of make_tr"):
         perfkit.ladder(make_training, label=CACHED, folder=tmp_path)
     race = EditedRace(
         sides=(

@@ -93,8 +93,8 @@ def test_the_verdict_says_which_is_faster_how_sure_and_by_how_much(
 
 def test_no_difference_says_how_large_one_could_be():
     found = against_old(1000.0)
-    assert found.headline == "No difference between new.py and old.py is shown."
-    assert re.match(r"Any is below \d(\.\d)? %: a step takes 10 ms ", found.much)
+    assert found.headline == "No difference shown between new.py and old.py."
+    assert re.match(r"If there is one, it is below \d(\.\d)? %: a step ", found.much)
     assert found.winner == ""
 
 
@@ -127,7 +127,7 @@ def test_other_work_comes_first_and_neither_is_called_faster():
         (2000.0, "Per example it runs 2.0 times as fast: "),
         (500.0, "Per example it takes 2.0 times as long: "),
         (1000.0, "Per example it shows no difference: "),
-        (WAVERING, "Per example it is not known yet to be faster: "),
+        (WAVERING, "Per example it is not shown to be faster: "),
     ],
 )
 def test_another_batch_is_said_first_and_rates_are_per_example(rate, said):
@@ -151,7 +151,7 @@ def test_how_a_side_learns_comes_first_unless_it_is_retuned():
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     assert found.winner == NEW
     (warning,) = found.warnings
-    assert warning.startswith("new.py learns otherwise: tune its learning rate anew")
+    assert warning.startswith("new.py learns differently: tune its learning rate again")
     # Its own step is another one, and only rates compare.
     assert "step takes" not in found.much
 
@@ -199,19 +199,19 @@ def test_whether_it_is_the_same_job_is_said_as_far_as_it_is_seen():
     assert against_old(2000.0).folds == ()
     later = {LOSSES: [*FALLING[:5], (70, 0.5)]}
     found = against_old(2000.0, notes={OLD: {LOSSES: FALLING}, NEW: later})
-    same = "new.py: The losses of their first steps are the same."
+    same = "new.py: both sides have the same first losses."
     assert found.folds == (Fold("Is it the same job?", (same,)),)
     loop = {"loop": True, "parameters": 0, "layers": ()}
     found = against_old(2000.0, old=loop, new=loop)
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     ((said,),) = (fold.sentences for fold in found.folds)
-    assert said.startswith("new.py is a loop of your own, and how that learns is not")
+    assert said.startswith("new.py is a loop of your own, so perfkit does not see")
 
 
 def test_code_of_the_working_tree_in_a_commit_is_warned_of():
     notes = {OLD: {LEFT: ["mine", "other"]}}
     (warning,) = against_old(2000.0, notes=notes).warnings
-    assert warning.startswith(f"{OLD} ran with mine, other of the working tree, which")
+    assert warning.startswith(f"{OLD} ran with mine, other from the working tree, so")
 
 
 EIGHT = {f"cores 0-{n}": 1000.0 + 50 * n for n in range(3, 10)}
@@ -249,13 +249,9 @@ def test_the_finding_fits_a_terminal_and_is_read_as_it_was_saved(
 OTHER_WORK = {
     "its model has 12,345 parameters instead of 41": {"parameters": 12_345},
     "its model has 25.6 million parameters instead of 41": {"parameters": 25_600_000},
-    "of the layers of its model it has Dropout": {
-        "layers": ("Dense", "Dropout", "Dense")
-    },
-    "of the layers of its model it lacks Dense": {"layers": ("Dense",)},
-    "of the layers of its model it has LSTM and lacks Dense": {
-        "layers": ("Dense", "LSTM")
-    },
+    "its model has Dropout": {"layers": ("Dense", "Dropout", "Dense")},
+    "its model lacks Dense": {"layers": ("Dense",)},
+    "its model has LSTM and lacks Dense": {"layers": ("Dense", "LSTM")},
     "an example is 8 instead of 4": {"element": ("float32[10, 8]", "float32[10]")},
     "an example is (28, 28, 1) instead of 4": {
         "element": ("float32[10, 28, 28, 1]", "int64[10]")
@@ -282,7 +278,7 @@ def test_what_differs_is_said_once(sentence):
 def test_layers_in_another_order_are_other_work():
     one, other = (facts(layers=layers) for layers in (("A", "B"), ("B", "A")))
     (found,) = differences(one, other)
-    assert found.sentence.endswith("of its model it has them in another order")
+    assert found.sentence.endswith("its model has its layers in another order")
 
 
 OWN_LOOP = {"loop": True, "parameters": 0, "layers": ()}

@@ -172,7 +172,7 @@ def test_two_things_at_once_are_refused(train, tmp_path, one, other):
     options = {name: GIVEN[name] for name in (one, other) if name in GIVEN}
     new = [] if other in GIVEN else [write(tmp_path / "new.py")]
     said = refused(train, *new, **options)
-    assert said.startswith("One thing at a time: ")
+    assert said.startswith("A race changes one kind of thing: ")
     assert all(f"--{name}" in said for name in options)
     assert ("two files" in said) is bool(new)
 

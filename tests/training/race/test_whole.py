@@ -79,7 +79,7 @@ PLAIN = {OLD: 40.0, NEW: 12.0}
     [
         (PLAIN, "new.py runs 3.3 times as fast as old.py."),
         ({OLD: 12.0, NEW: 40.0}, "new.py takes 3.3 times as long as old.py."),
-        ({OLD: 12.0, NEW: 12.0}, "No difference between new.py and old.py is shown."),
+        ({OLD: 12.0, NEW: 12.0}, "No difference shown between new.py and old.py."),
     ],
     ids=["faster", "slower", "alike"],
 )
@@ -104,7 +104,7 @@ def test_too_few_runs_say_how_many_the_budget_holds_and_what_would_do(rounds, he
     assert found.much.startswith("One run takes 80")
     assert found.next.startswith("One run takes about 80")
     assert found.next.endswith(
-        f": this budget holds {held} of each; give --budget 530 for three."
+        f", so this budget holds {held} of each; give --budget 530 for three."
     )
 
 
@@ -253,7 +253,7 @@ def test_a_script_is_run_as_python_does_with_what_it_leaves_at_work(tmp_path):
         capture_output=True,
         text=True,
     )
-    said = "RunError: exits.py ended itself with 2.\nKeyError: 'age'\n"
+    said = "RunError: exits.py exited with 2.\nKeyError: 'age'\n"
     assert (ran.stdout, ran.returncode) == (said, 0), ran.stderr
 
 

@@ -125,7 +125,7 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     known = {"data": "tf.data", "steps": 5}
     assert observers.ENDLESS in named(EPOCH_BOUNDARY, **known)
     assert "steps_per_epoch" in why(EPOCH_BOUNDARY, **known, endless=True)
-    assert "nobody knows" in why(EPOCH_BOUNDARY, data="tf.data")
+    assert "is unknown" in why(EPOCH_BOUNDARY, data="tf.data")
     assert "arrays" in why(EPOCH_BOUNDARY, data="arrays", steps=5)
     several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
     assert "no multiple" in why(EPOCH_BOUNDARY, **several)

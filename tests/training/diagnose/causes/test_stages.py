@@ -53,7 +53,7 @@ def test_a_serial_interleave_and_python_are_made_parallel():
 
 def test_what_tensorflow_makes_parallel_itself_is_not_tried():
     plain = DATA.range(10).map(lambda x: x * 2).batch(2)
-    assert "by itself" in one(stages.SERIAL_MAP, plain).reason
+    assert "in parallel" in one(stages.SERIAL_MAP, plain).reason
     options = tf.data.Options()
     options.experimental_optimization.map_parallelization = False
     assert isinstance(one(stages.SERIAL_MAP, plain.with_options(options)), Change)
@@ -79,7 +79,7 @@ def test_a_cache_is_offered_with_what_it_would_take():
     (change,), made = applied(stages.NO_CACHE, dataset)
     # A thousand numbers of four bytes.
     assert "about 4 KB" in change.changes
-    assert "shuffle behind it" in change.fix
+    assert "shuffle after it" in change.fix
     order = kinds(made)
     assert order.index("map") < order.index("cache") < order.index("shuffle")
     assert int(made.cardinality()) == 500
@@ -92,7 +92,7 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
         (data.map(python), "Python"),
         (data.map(half).cache(), "already"),
         (data.map(half), "is free"),
-        (data.filter(lambda number: number > 3).map(half), "how many"),
+        (data.filter(lambda number: number > 3).map(half), "unknown"),
     ):
         assert said in one(stages.NO_CACHE, dataset.batch(2), memory=60).reason
 
@@ -108,7 +108,7 @@ def test_behind_a_map_inside_keras_no_cache_is_to_be_typed(tmp_path, shuffle):
     drawn = images.map(lambda image, label: (tf.image.random_hue(image, 0.1), label))
     fix = one(stages.NO_CACHE, drawn).fix
     assert fix.startswith("image_dataset_from_directory(..., batch_size=None), then ")
-    assert f".cache(){'.shuffle(n)' * shuffle}.batch(b) right behind it" in fix
+    assert f".cache(){'.shuffle(n)' * shuffle}.batch(b) right after it" in fix
 
 
 def test_windows_with_their_targets_are_kept_inside_keras_too():
@@ -118,7 +118,7 @@ def test_windows_with_their_targets_are_kept_inside_keras_too():
     fix = one(stages.NO_CACHE, windows).fix
     assert fix.startswith("timeseries_dataset_from_array(..., batch_size=None), then ")
     zipped = DATA.zip(windows, windows)
-    assert one(stages.NO_CACHE, zipped).fix == ".cache() behind the zip"
+    assert one(stages.NO_CACHE, zipped).fix == ".cache() after the zip"
 
 
 def test_batches_are_copied_ahead_to_a_gpu_alone():
@@ -438,7 +438,7 @@ def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
     function, _ = counted
     (change,) = found(DATA.range(3).map(function))
     assert "numpy_function" in change.changes
-    assert "instead of numpy_function, or .cache() behind it" in change.fix
+    assert "instead of numpy_function, or .cache() after it" in change.fix
 
     def load(number):
         return function(number)
