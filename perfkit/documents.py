@@ -18,8 +18,8 @@ def load(path: str | Path) -> Document:
     """Read a finding, an account, a diagnosis, a profile or a passport from its file.
 
     Raises:
-        BadFileError: There is no such file, or it is none of these, or not one that
-            this perfkit can read.
+        BadFileError: There is no such file, it is none of these, or this perfkit
+            cannot read it.
     """
     return store.read(path, *_TYPES)
 

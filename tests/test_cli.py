@@ -134,7 +134,7 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
     out, err = ended(run, 130)
     assert err == ""
     assert "Processor " in out
-    assert out.endswith("It was stopped before everything had been looked at.\n")
+    assert out.endswith("It was stopped before all checks were done.\n")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run.send_signal(signal.SIGINT)
     out, err = ended(run, 130)
     assert "Napping is " in out
-    assert "The run was stopped early: this is what was measured by then." in out
+    assert "The run was stopped early; this holds the measurements until then." in out
     assert "Traceback" not in err
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
 

@@ -52,7 +52,7 @@ def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_pat
     assert {t.variant for t in finding.timings} == {"one_by_one", "all_at_once"}
     assert finding.notes["pixels"] == 64 * 64
     # A busy machine may leave it open.
-    open_yet = 'Whether anything is faster than "one_by_one" is not known yet.'
+    open_yet = 'This run does not show whether anything is faster than "one_by_one".'
     assert finding.verdict.headline in ("Scale whole images.", open_yet)
 
 

@@ -59,7 +59,7 @@ PENDING = {"done": lambda: False}
         ({"result": None}, WORKER, False, "its worker failed (TypeError"),
         ({"status": "cancelled"}, WORKER, False, "the scheduler was lost"),
         (PENDING, "tcp://b:1", False, "its worker left the cluster"),
-        (PENDING, WORKER, True, "nothing came home in time"),
+        (PENDING, WORKER, True, "no file arrived in time"),
     ],
 )
 def test_a_host_without_a_file_has_the_reason(tmp_path, run, worker, is_late, reason):

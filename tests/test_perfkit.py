@@ -90,6 +90,6 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
         "except perfkit.PerfkitError as error: print(error)"
     )
     done = python(code)
-    sentence = f'`pip install ".[{extra}]"` in the folder of perfkit brings it.\n'
+    sentence = f'`pip install ".[{extra}]"` in the folder of perfkit.\n'
     assert done.stdout.endswith(sentence), done.stderr
     assert f"needs {module}, which is not installed" in done.stdout

@@ -181,7 +181,7 @@ SAID = {
     "error: failed to write `x`: No space left on device (os error 28)": "disk is full",
     "error: Resource temporarily unavailable (os error 11)": "close other programs",
     "error: Read-only file system (os error 30)": "writable",
-    "error: Failed to download\n  cause: Hash mismatch for `six`": "is not the file",
+    "error: Failed to download\n  cause: Hash mismatch for `six`": "differs from",
     "  cause: dns error: Temporary failure in name resolution": "HTTPS_PROXY",
     "invalid peer certificate: UnknownIssuer": "SSL_CERT_FILE",
     "hint: x has no wheels with a matching platform tag": "no build for",
@@ -238,7 +238,7 @@ def test_a_second_start_waits_for_the_first(checkout):
         ("checkout/.venv/mine", "move it away", 1),
         # As good as read-only, for root too.
         ("checkout/.setup", ".setup", 1),
-        ("machine/interrupt-install", "`python3 start.py setup` goes on from", 130),
+        ("machine/interrupt-install", "`python3 start.py setup` continues from", 130),
     ],
 )
 @pytest.mark.fault(
@@ -373,14 +373,14 @@ def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
     said = "Packages were unavailable because the network was disabled."
     checkout.fails("install", said)
     result = checkout.start("setup", "--from", str(folder))
-    assert_one_sentence(result, "the bundle does not hold")
+    assert_one_sentence(result, "the bundle lacks a package")
     shutil.rmtree(folder)
     folder.mkdir()
     result = checkout.start("setup", "--from", str(folder))
     assert_one_sentence(result, f"holds no bundle for {start.here()}")
     (folder / f"{start.here()}-3.12").mkdir()
     (checkout.machine / "uv").unlink()
-    assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not whole")
+    assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not complete")
 
 
 def test_a_step_that_does_not_begin_in_time_is_ended(monkeypatch, tmp_path):

@@ -242,9 +242,9 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
     yield "plain: the time that is left"
     if kinds & {"defect", "opportunity", "together"}:
         yield "hatched: what the change takes off"
-        yield "each was measured against the step as given: gains do not add up"
+        yield "each was measured against the unchanged step, so gains do not add up"
     else:
-        yield "no change is claimed to bring anything"
+        yield "no change is shown to bring anything"
     yield "bar with ends: 95 % interval"
 
 

@@ -108,7 +108,7 @@ def environment_of(place: Place) -> Environment:
         ) from None
     if python[:2] < _OLDEST:
         raise BadParameterError(
-            f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
+            f"{name} is Python {'.'.join(map(str, python))}, but perfkit needs "
             f"{'.'.join(map(str, _OLDEST))} or later."
         )
     if not answer["found"]["tensorflow"]:
@@ -117,14 +117,14 @@ def environment_of(place: Place) -> Environment:
     if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
         missing = " and ".join(part for part in lacks if _LENT[part])
         raise MissingPartError(
-            f"{name} lacks {missing}, which this Python's would not fit: "
-            f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
+            f"{name} lacks {missing}, and this Python's copy does not fit it: "
+            f"`{name} -m pip install {missing.replace(' and', '')}` installs it."
         )
     versions = environment.versions([folder for folder in answer["path"] if folder])
     keras = versions.get("keras", "3")
     if keras.startswith(("0.", "1.", "2.")):
         raise MissingPartError(
-            f"{name} has Keras {keras}, and perfkit measures Keras 3: give an "
+            f"{name} has Keras {keras}, but perfkit measures only Keras 3: give an "
             "environment with TensorFlow 2.16 or later."
         )
     return Environment(".".join(map(str, python)), versions, lacks)
@@ -140,7 +140,7 @@ def _in_short(error: Exception) -> str:
         case OSError():
             return error.strerror or type(error).__name__
         case _:
-            return "it answers as no Python does"
+            return "it does not answer like Python"
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ def _limit_memory(above: int | None) -> None:
         with open("/proc/self/statm") as statm:
             data_pages = int(statm.read().split()[5])
     except OSError as error:
-        message = "This system has no way to limit the memory of one program."
+        message = "This system cannot limit the memory of one program."
         raise RunError(message) from error
     limit = data_pages * resource.getpagesize() + above
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

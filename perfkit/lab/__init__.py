@@ -80,10 +80,10 @@ def open_lab(
     need("jupyterlab", "The lab", "lab")
     root = root.expanduser().resolve()
     if not root.is_dir():
-        raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+        raise BadFileError(f"{root} is not a folder; give the one with the notebooks.")
     budget = _class_budget(root / BUDGET_FILE)
     if os.environ.get(REPLAY_VARIABLE):
-        print("Recordings are shown in place of runs.")
+        print("The notebooks show recordings instead of runs.")
     if (root / FIRST_NOTEBOOK).is_file():
         shipped, root = root / FIRST_NOTEBOOK, root / COPIES
         for sentence in refresh(shipped.parent, root):
@@ -107,8 +107,8 @@ def _class_budget(file: Path) -> dict[str, str]:
     budget_s = seconds(BUDGET_FILE, text)
     if not os.environ.get(REPLAY_VARIABLE):
         print(
-            f"A run has a budget of {budget_s:g} s in all notebooks, as {BUDGET_FILE} "
-            "says; delete that file for the usual budgets."
+            f"{BUDGET_FILE} gives every run in all notebooks {budget_s:g} s; delete "
+            "that file for the usual budgets."
         )
     return {BUDGET_VARIABLE: text}
 
@@ -227,12 +227,12 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
             replaced.append(str(name))
         elif place:
             yield (
-                f"There is a newer {name}: open {place}; yours, which you changed, "
-                "stays as it is."
+                f"There is a newer {name}: open {place}. Your changed copy stays as it "
+                "is."
             )
     if replaced:
         names = ", ".join(replaced)
-        yield f"Replaced by a newer one, as you had changed no cell: {names}."
+        yield f"Replaced by a newer one, because you had changed no cell: {names}."
     if made_from != before:
         write_whole(copies / _MADE_FROM, json.dumps(made_from, indent=1).encode())
 

@@ -359,17 +359,17 @@ def check_trains(variables: Mapping[str, str] = os.environ) -> None:
     version = versions(sys.path).get("keras", "3")
     if version.startswith(("0.", "1.", "2.")):
         raise MissingPartError(
-            f"This environment has Keras {version}, and perfkit measures Keras 3: "
+            f"This environment has Keras {version}, but perfkit measures only Keras 3: "
             "install TensorFlow 2.16 or later, which brings it."
         )
     if variables.get(_LEGACY) in _YES:
         raise MissingPartError(
-            f"{_LEGACY}={variables[_LEGACY]} makes tf.keras Keras 2, and perfkit "
-            "measures Keras 3: unset it, if the training runs without."
+            f"{_LEGACY}={variables[_LEGACY]} makes tf.keras Keras 2, but perfkit "
+            "measures only Keras 3: unset it, if the training runs without it."
         )
     backend = keras_backend(variables)
     if backend != "tensorflow":
         raise MissingPartError(
-            f"Keras trains with {backend} here, and perfkit measures TensorFlow: set "
-            "KERAS_BACKEND=tensorflow, if the training runs on it."
+            f"Keras trains with {backend} here, but perfkit measures only TensorFlow: "
+            "set KERAS_BACKEND=tensorflow, if the training runs on it."
         )

@@ -42,7 +42,7 @@ _NO_ROOMS = {
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
 
-    A file with a fault is left out and told on stderr, with the line that it is in.
+    It leaves out a faulty file, and reports the file and its line on stderr.
     """
     kinds: dict[str, type[Experiment]] = {}
     for kind in _kinds():
@@ -132,8 +132,8 @@ def unknown(noun: str, word: str, names: Iterable[str]) -> str:
     plain = {name.replace("_", "-"): name for name in names}
     close = difflib.get_close_matches(str(word).replace("_", "-"), plain, n=1)
     hint = f" Did you mean {plain[close[0]]!r}?" if close else ""
-    listing = f"There are: {', '.join(names)}." if names else "There are none."
-    return f"{word!r} is no {noun}.{hint} {listing}"
+    listing = f"Choose from: {', '.join(names)}." if names else "There are none."
+    return f"Unknown {noun}: {word!r}.{hint} {listing}"
 
 
 def _kinds() -> Iterator[type[Experiment]]:
@@ -167,7 +167,7 @@ def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
 def _try(kind: type[Experiment]) -> None:
     """Do what every list and every option does with an experiment; once if it can."""
     if not isinstance(kind.name, str):
-        raise TypeError(f"the name is {kind.name!r}, which is no text")
+        raise TypeError(f"the name is {kind.name!r}, which is not text")
     instance = kind()
     _ = instance.question, instance.parameters, instance.baseline
 
@@ -201,7 +201,7 @@ def _within_room(file: str, room: str) -> str:
 def _report(file: str, line: int | None, reason: str) -> None:
     """Say once which room is left out, and why."""
     logging.getLogger(__name__).warning(
-        "perfkit/questions/%s%s: %s. It is left out: fix it or take it away.",
+        "perfkit/questions/%s%s: %s. perfkit leaves it out: fix or remove it.",
         file,
         f", line {line}" if line else "",
         " ".join(reason.split()).rstrip("."),

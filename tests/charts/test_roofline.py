@@ -46,7 +46,7 @@ def test_each_variant_is_told_with_its_speed_its_intensity_and_its_share():
     without = {name: rate for name, rate in RATES.items() if name != "memory"}
     assert "roofline" not in gallery.kinds(finding(without, notes={"roofline": NOTE}))
     assert "roofline" not in gallery.kinds(finding())
-    assert "No variant tells its arithmetic" in drawn(None).alt
+    assert "No variant reports its arithmetic" in drawn(None).alt
 
 
 def test_variants_stand_where_the_axis_says():

@@ -68,7 +68,7 @@ def test_every_diagnosis_and_every_profile_is_a_picture(found):
 
 
 def test_no_claim_is_said_to_be_none_and_what_is_unexplained_comes_last():
-    assert "no change is claimed" in chart(diagnosis(causes=(), together=None)).svg
+    assert "no change is shown" in chart(diagnosis(causes=(), together=None)).svg
     assert "waterfall" not in kinds(diagnosis(step=None))
     assert "could not be measured" in chart(diagnosis(step=None), "waterfall").alt
     # The parts of a step are drawn with what is unexplained last.
@@ -87,11 +87,11 @@ def test_the_plan_of_its_pipeline_is_drawn():
     assert "anatomy" in kinds(found)
     said = in_text(found.report, in_full=True)
     (row,) = (line for line in said.splitlines() if line.startswith("map "))
-    limits = ["90 %", "2 ms", "2", "the most work, by TensorFlow's own clock"]
+    limits = ["90 %", "2 ms", "2", "most work, by TensorFlow's own clock"]
     assert re.split(r"  +", row)[1:] == limits
-    assert "without their shuffle" not in said
+    assert "without the shuffle" not in said
     driven = replace(found, anatomy=found.anatomy | {"without": "shuffle"})
-    assert "without their shuffle" in in_text(driven.report, in_full=True)
+    assert "without the shuffle" in in_text(driven.report, in_full=True)
     # What is under way for the next ones would count as work for these few.
     early = diagnosis(anatomy={"stages": [stage | {"elements": 3}]})
     assert "map, 90 %, 2 at a time" in chart(early, "anatomy").alt

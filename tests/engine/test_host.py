@@ -138,12 +138,12 @@ NO_PYTHON = (
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, and perfkit runs on "),
+        (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, but perfkit needs "),
         (told(tensorflow=False), MissingPartError, " has no TensorFlow: give another "),
         (OTHER, MissingPartError, " lacks psutil, which "),
         # All that cannot be lent is named as it is installed.
         (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
-        (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, and perfkit m"),
+        (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, but perfkit m"),
         *(
             (text, BadParameterError, NO_PYTHON)
             for text in ("", "Python 3.11", '{"python": [3, 1', "[]")
@@ -234,7 +234,7 @@ def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
     path = f"{trials.WITHOUT.parent / 'no_fork'}{os.pathsep}{trials.ROOT}"
     server = host(("NO_FORK", str(tmp_path / "no")), ("PYTHONPATH", path))
     (tmp_path / "no").touch()
-    with pytest.raises(RunError, match="The process that starts trials has ended, as"):
+    with pytest.raises(RunError, match="The process that starts trials has ended, pro"):
         start(server, workloads.count)
 
 

@@ -153,7 +153,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     assert done.stdout, (done.stderr, ended)
     said, where = done.stdout.splitlines()
     assert said.startswith(SAID[fault]), done.stderr
-    assert where == f"What was measured by then is in {kept}."
+    assert where == f"The measurements until then are in {kept}."
     assert "Traceback" not in done.stderr
     found = store.load(kept)
     assert found.unfinished

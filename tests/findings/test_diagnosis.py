@@ -16,7 +16,7 @@ from tests.training.diagnose.diagnosed import LOGGER, cause, diagnosis
     [
         ({"step": {"median_s": -1.0, "low": -2.0, "high": 1.0}}, "the step lies"),
         ({"ceiling": {"estimate": 2.0, "low": 3.0, "high": 4.0}}, "the ceiling lies"),
-        ({"causes": [{"cause": "x"}]}, "not a sound diagnosis"),
+        ({"causes": [{"cause": "x"}]}, "not a valid diagnosis"),
         ({"untested": {str(n): "" for n in range(501)}}, "more than 500 untested"),
         (
             {"split": {"input": {"seconds": -1.0, "grade": "inferred", "how": ""}}},
@@ -59,7 +59,7 @@ def test_of_several_ways_to_mend_one_cause_the_best_is_told():
     found = diagnosis(causes=(never, seldom, LOGGER, writer))
     assert found.best == (never, LOGGER, writer)
     told = rows(found, "Changes")
-    watched = [what for what in told if "alidat" in what]
+    watched = [what for what in told if "on validation" in what]
     assert watched == ["Spend less time on validation"]
     # What all of it brings is told where that is more than the best alone.
     best = cause("serial-map", "parallel map", found.together.speedup.estimate)

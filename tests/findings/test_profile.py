@@ -12,7 +12,7 @@ def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
     assert profile(traced_s=(0.0101,), untraced_s=(0.0098, 0.01)).shows_cost
     said = repr(profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 3))
     assert "a step takes 10 ms without it (10 ms to 10 ms in all of 3 times)" in said
-    assert "so what is below is 1.20× as long" in said
+    assert "so the times below are 1.20× as long" in said
     made = profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 9, at_a_time=8)
     assert "an execution of 8 steps takes 10 ms without it" in repr(made)
     assert "in most of 9 times" in repr(made)

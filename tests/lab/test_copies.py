@@ -85,7 +85,7 @@ def test_running_every_notebook_leaves_a_clone_clean_and_brings_the_newer(root):
         run(path)
     assert git(root, "status", "--porcelain") == ""
     (told,) = ship(root, "import perfkit", "3 + 3")
-    assert told == f"Replaced by a newer one, as you had changed no cell: {NAME}."
+    assert told == f"Replaced by a newer one, because you had changed no cell: {NAME}."
     assert sources(root / COPIES / NAME) == ["import perfkit", "3 + 3"]
     assert sources(root / COPIES / "01_next.ipynb") == ["2 + 2", ""]
     assert start(root) == ()
@@ -97,8 +97,7 @@ def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(root):
     assert start(root) == ()
     (told,) = ship(root, "3 + 3")
     assert told == (
-        f"There is a newer {NAME}: open {NEWER}; yours, which you changed, stays as "
-        "it is."
+        f"There is a newer {NAME}: open {NEWER}. Your changed copy stays as it is."
     )
     assert (root / COPIES / NAME).read_bytes() == mine
     assert sources(root / COPIES / NEWER) == ["3 + 3"]

@@ -58,7 +58,7 @@ def test_one_file_sets_the_budget_of_all_notebooks(
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     (tmp_path / "budget.txt").write_text("20\n")
     assert opened()[1]["PERFKIT_BUDGET"] == "20"
-    assert "a budget of 20 s in all notebooks" in capsys.readouterr().out
+    assert "every run in all notebooks 20 s" in capsys.readouterr().out
     (tmp_path / "budget.txt").write_text("short\n")
     with pytest.raises(BadParameterError, match=r"budget\.txt is 'short'"):
         opened()
@@ -67,7 +67,7 @@ def test_one_file_sets_the_budget_of_all_notebooks(
     capsys.readouterr()
     monkeypatch.setenv("PERFKIT_REPLAY", "1")
     assert opened()[1]["PERFKIT_BUDGET"] == "7"
-    assert capsys.readouterr().out == "Recordings are shown in place of runs.\n"
+    assert capsys.readouterr().out == "The notebooks show recordings instead of runs.\n"
 
 
 @pytest.mark.fault(

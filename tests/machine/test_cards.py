@@ -60,7 +60,7 @@ HELD = (
 WITHOUT = (
     ("not_loaded", "not loaded", "installed but not loaded"),
     ("version_mismatch", "mismatch", "updated while it ran"),
-    ("no_permission", "no permission", "refuses this user"),
+    ("no_permission", "no permission", "refuses access"),
     ("nvmlInit * !999", "no answer", "The NVIDIA driver does not answer: Unknown Err"),
     ("nvmlInit * !4711", "no answer", "The NVIDIA driver does not answer: "),
     ("nvmlDeviceGetCount * !999", "",

@@ -213,7 +213,7 @@ def leaves(value, place=""):
 def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
     (tmp_path / "a file").write_text("")
     folder = name if name.startswith("~") else tmp_path / name
-    with pytest.raises(BadParameterError, match="give a folder that can"):
+    with pytest.raises(BadParameterError, match="give a readable folder"):
         disk(folder)
 
 

@@ -67,15 +67,15 @@ def test_every_machine_is_compared_with_the_median_one(folder):
 
 def test_an_empty_folder_is_a_class_of_none_and_two_machines_have_no_median(tmp_path):
     room = perfkit.classroom(tmp_path)
-    assert repr(room).startswith("A class of 0 machines\nNext: No passport lies there")
+    assert repr(room).startswith(
+        "A class of 0 machines\nNext: The folder has no passport"
+    )
     assert "Nothing was measured on three machines" in room.chart.alt
     for name in ("x", "y"):
         save(passport(name), path=tmp_path / f"{name}.json")
     room = perfkit.classroom(tmp_path)
     assert room.rows == ()
-    assert room.report.verdict.headline == (
-        "Fewer than three machines have no median to be held against."
-    )
+    assert room.report.verdict.headline == ("A class needs at least three machines.")
     assert "Nothing was measured on three machines" in room.page()
 
 
@@ -135,7 +135,7 @@ def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
 def test_a_page_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
     room = perfkit.classroom(folder)
     # It never takes the place of a passport.
-    with pytest.raises(BadParameterError, match="is no name for a page"):
+    with pytest.raises(BadParameterError, match="is not a page's name"):
         room.export(folder / "ada.json.x")
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     monkeypatch.setattr(os, "replace", full)
@@ -164,10 +164,10 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
     old = passport("old", machine=replace(MACHINE, **lacks), checks=(NO_GPU,))
     save(old, path=folder / "old.json")
     first = verdict(folder)
-    assert first.headline == "See to old first."
+    assert first.headline == "Fix old first."
     assert first.much.startswith(why)
     assert verdict(folder, "ada").headline == "Look at your machine, ada, first."
-    assert verdict(folder, "old").headline == "See to your machine, old, first."
+    assert verdict(folder, "old").headline == "Fix your machine, old, first."
     text = Page(perfkit.classroom(folder).page()).text
     assert f"Not ready: old. {why}" in text
     assert "No GPU is seen: Do this." in text

@@ -160,7 +160,9 @@ def test_microbenchmarks_that_were_stopped_or_recorded_are_said_to_be(stage):
 def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     stage.unsaved = "It is full. In a notebook it is still there: save it again."
     found = look(probe=True)
-    assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
+    assert found.missed == (
+        "Microbenchmarks are shown here but not saved: It is full.",
+    )
     assert found.microbenchmarks is not None
 
 
@@ -195,18 +197,18 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
 @pytest.mark.parametrize(
     ("machine", "checks", "said"),
     [
-        (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed right"),
-        (UNTRIED, (), "can use NVIDIA RTX 4090, as far as can be told without trying; "
-         "`perfkit doctor --probe` lets it compute."),
-        (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090 as things are"),
-        (looked.BARE, (), "trains on the processor: no NVIDIA GPU is seen here."),
+        (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed correctly"),
+        (UNTRIED, (), "can probably use NVIDIA RTX 4090; "
+         "`perfkit doctor --probe` lets it compute there."),
+        (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090: the first"),
+        (looked.BARE, (), "trains on the processor: no NVIDIA GPU is visible here."),
         (looked.BARE, (MISMATCH,), "trains on the processor: no GPU answers here"),
         (looked.BARE, (LACKING,), "TensorFlow is not installed"),
         (replace(UNTRIED, start=Start(devices=("CPU:0",))), (),
          "trains on the processor: it does not find NVIDIA RTX 4090."),
         (replace(UNTRIED, start=Start(devices=("GPU:0",), proofs=(WRONG,))), (),
-         "was not seen to compute right"),
-        (replace(UNTRIED, start=Start(problem="It hung.")), (), "its start here."),
+         "no correct result is shown"),
+        (replace(UNTRIED, start=Start(problem="It hung.")), (), "did not start here."),
     ],
 )  # fmt: skip
 def test_the_first_question_is_answered_from_what_was_seen(machine, checks, said):

@@ -89,7 +89,7 @@ def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
     data = store.to_json(passport(**fields)).encode()
     with pytest.raises(BadFileError, match=said) as caught:
         parse(data, "theirs.json", Passport)
-    assert str(caught.value).startswith("theirs.json is not a sound passport: ")
+    assert str(caught.value).startswith("theirs.json is not a valid passport: ")
 
 
 def test_what_is_too_large_or_cannot_be_read_again_is_refused(tmp_path, monkeypatch):

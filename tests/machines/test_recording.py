@@ -134,7 +134,7 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path, capsys):
     machine.script(MICROBENCHMARKS, climbed(), signal.SIGINT, STEP)
     path = tmp_path / "b.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
-    assert "stopped before it was whole" in capsys.readouterr().out
+    assert "stopped before it was complete" in capsys.readouterr().out
     kept = read(path, Passport)
     assert kept.stopped
     rates = [r.rate for r in found.microbenchmarks]
@@ -201,7 +201,7 @@ def test_the_label_is_the_files_name_and_names_are_left_out_unless_given(tmp_pat
         ({"out": None, "label": "x" * 81}, "at most 80 letters"),
         ({"out": None, "label": 3}, "at most 80 letters"),
         # A file that is there is never written over.
-        ({"out": "mine.json"}, "is there already"),
+        ({"out": "mine.json"}, "already exists"),
     ],
 )
 def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, said):

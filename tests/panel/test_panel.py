@@ -161,7 +161,7 @@ def test_a_changed_setting_asks_for_a_new_run_and_a_change_back_does_not(house, 
 def test_a_setting_that_is_refused_is_said_at_once_and_an_error_of_the_run_too(house):
     panel = perfkit.panel("data-pipeline", budget=9)
     panel.controls.by_name["images"].value = "there/is/no/such/folder"
-    assert "is no folder" in state(panel)
+    assert "is not a folder" in state(panel)
     panel.controls.by_name["images"].value = ""
     assert state(panel) == "Ready: press Run."
     panel.controls.by_name["variants"].value = ()
@@ -177,7 +177,7 @@ def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, pane
     panel.wait()
     with pytest.raises(RunError, match="nothing to keep"):
         panel._require_result()
-    assert state(panel) == "Stopped before any trial ended: there is nothing to keep."
+    assert state(panel) == "Stopped before a trial ended, so there is nothing to keep."
 
 
 @pytest.mark.parametrize(
@@ -303,12 +303,12 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatc
     for panel in every_panel():
         assert budget_of(panel) == 12
         note = panel.view.box.children[1].value
-        assert "A budget of 12 s was set for every panel here" in note
+        assert "gives every panel here 12 s" in note
     assert perfkit.panel(Loops(), budget=20).controls.budget == 20
     monkeypatch.delenv("PERFKIT_BUDGET")
     for panel in every_panel():
         values = [getattr(part, "value", "") for part in panel.view.box.children]
-        assert not any("was set for every panel" in str(value) for value in values)
+        assert not any("gives every panel" in str(value) for value in values)
 
 
 def test_a_panel_begins_with_what_the_verbs_take():
@@ -394,7 +394,7 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     store.save(made.finding(rates, against="short", **fields), tmp_path / "recorded")
     monkeypatch.setenv("PERFKIT_REPLAY", str(tmp_path / "recorded"))
     panel = perfkit.panel(Loops(), budget=9, folder=tmp_path)
-    assert state(panel) == "Ready: Run shows what was recorded; nothing is measured."
+    assert state(panel) == "Ready: Run shows a recording and measures nothing."
     panel.view.run.click()
     finding = panel.result()
     assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"
@@ -409,4 +409,4 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     panel = perfkit.panel(Loops(), budget=9, replay=tmp_path / "none")
     with pytest.raises(MissingPartError, match="holds no recording of loops"):
         panel.result()
-    assert "record one where it can be run" in state(panel)
+    assert "record one on a machine that can run it" in state(panel)

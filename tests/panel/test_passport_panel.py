@@ -76,9 +76,7 @@ def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_
     assert passport.budget_s == 45
     assert [one.name for one in passport.microbenchmarks] == list(parts.RATES)
     assert list(tmp_path.glob("*.json")) == []
-    assert (
-        state(panel) == "Measured. Look through what is in the file, then press Save."
-    )
+    assert state(panel) == "Measured. Check the contents of the file, then press Save."
     assert panel.view.chart.doing == {}
     # Without a kernel it shows what was measured.
     assert "Passport of this machine" in panel._bundle()["text/html"]
@@ -124,7 +122,7 @@ def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     panel.wait()
     assert panel.passport.stopped
     assert TRAININGS not in house.budgets
-    assert state(panel).startswith("Stopped: the passport holds what was measured")
+    assert state(panel).startswith("Stopped: the passport holds the results so far")
     assert not panel.view.save.disabled
 
 
@@ -149,7 +147,7 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     finished(panel)
     panel.view.file.value = "other.json"
     panel.view.save.click()
-    assert "is there already" in state(panel)
+    assert "already exists" in state(panel)
     assert other.read_text() == "mine"
     panel.view.file.value = "new.json"
     panel.view.save.click()
@@ -162,4 +160,4 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     panel.start()
     panel.wait()
     panel.view.save.click()
-    assert "is there already" in state(panel)
+    assert "already exists" in state(panel)

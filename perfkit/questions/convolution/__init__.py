@@ -53,9 +53,9 @@ Function = Callable[[Any, Any, int, str], Any]
 _MOST_BYTES = 1_000_000_000
 # A call may take so many times as long as the baseline's.
 _OF_BASELINE = 2.0
-_PRODUCT = "A large matrix product: as fast as direct sums are computed."
+_PRODUCT = "A large matrix product: the speed limit for direct sums."
 _SHORT_PRODUCT = "The large matrix product on bfloat16 numbers."
-_SUM = "A large sum: as fast as numbers come from memory and go there."
+_SUM = "A large sum: the speed limit of memory."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +64,10 @@ class Convolution(Experiment):
 
     batch: Annotated[int, Range(1, 64, unit="images", help="Images in a call")] = 8
     side: Annotated[int, Range(4, 256, unit="px", help="Side of an image")] = 56
-    channels: Annotated[int, Range(1, 512, help="Numbers in a pixel that goes in")] = 64
-    filters: Annotated[int, Range(1, 512, help="Numbers of a pixel that comes out")] = (
-        64
-    )
+    channels: Annotated[int, Range(1, 512, help="Input channels")] = 64
+    filters: Annotated[int, Range(1, 512, help="Output channels")] = 64
     kernel: Annotated[int, Range(1, 11, unit="px", help="Side of the kernel")] = 3
-    stride: Annotated[int, Range(1, 4, unit="px", help="Pixels between windows")] = 1
+    stride: Annotated[int, Range(1, 4, unit="px", help="Stride, in pixels")] = 1
     padding: Annotated[
         str, Choice(("same", "valid"), help="Zeros around the image, or none")
     ] = "same"
@@ -101,7 +99,7 @@ class Convolution(Experiment):
         )
         if FLOAT * largest > _MOST_BYTES:
             raise BadParameterError(
-                f"images or answer would take {units.size(FLOAT * largest)}; choose a "
+                f"images or result would take {units.size(FLOAT * largest)}; choose a "
                 "smaller batch, side or number of channels."
             )
         if self._is_sweep:

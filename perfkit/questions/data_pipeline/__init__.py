@@ -94,7 +94,7 @@ class DataPipeline(Experiment):
         height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
-                f"image_side is {self.image_side}, and the images of {self.source} are "
+                f"image_side is {self.image_side}, but the images of {self.source} are "
                 f"{height} px high; choose {height} or less, or give a folder of "
                 "larger images."
             )
@@ -108,12 +108,12 @@ class DataPipeline(Experiment):
         variants = {name: self._variant(name) for name in self._methods}
         bare = functools.partial(self._run, SYNTHETIC)
         if SYNTHETIC in self._names and self.feeding != "alone":
-            does = "One batch that is in memory already: no pipeline at all."
+            does = "One batch that stays in memory, without a pipeline."
             code = code_of(consumers.one_batch)
             variants[SYNTHETIC] = Variant(SYNTHETIC, bare, does, BASELINE, code=code)
         decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
-            does = "Cores that decode whole images and do nothing else."
+            does = "All cores only decode whole images."
             code = code_of(decoding.with_tensorflow)
             variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
         return variants
@@ -144,8 +144,8 @@ class DataPipeline(Experiment):
         differ = consumers.differences(methods.values(), task)
         for name, difference in differ.items():
             raise RunError(
-                f"{name!r} does not give the images that the others give: "
-                f"{difference}. Its speed would say nothing, so nothing is timed."
+                f"{name!r} gives other images than the rest: {difference}. Its speed "
+                "would mean nothing, so perfkit times nothing."
             )
 
     def result(self, measured: Measurement) -> Result:

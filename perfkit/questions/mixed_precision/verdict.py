@@ -295,15 +295,15 @@ CHOICES = {
     for name, p in _PLAIN.items()
 }
 _LAST_LAYER = (
-    "Write the line before the model is built, and give its last layer "
-    '`dtype="float32"`, because a loss needs the digits.'
+    "Write the line before you build the model, and give its last layer "
+    '`dtype="float32"`, because the loss needs the digits.'
 )
-_UNKNOWN = "Whether it learns what float32 learns is not known yet."
+_UNKNOWN = "This run does not show whether it learns what float32 learns."
 _SPOILT: tuple[Alike, ...] = ("differs", "lost")
 _ALIKE: dict[Alike, str] = {
     "equal within rounding": "it learns the same",
     "less apart than two seeds": "its losses differ less than two seeds do",
-    "differs": "but its losses are others",
+    "differs": "but its losses differ",
     "lost": "but its loss became NaN",
 }
 
@@ -326,7 +326,7 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     learns: Alike = alike.get(race.winner, "too few trainings to say")
     if learns in _SPOILT:
         verdict = replace(race, subject=f"With {name} this training").verdict(
-            because=because, next="Train longer with both, and compare the losses."
+            because=because, next="Train longer with both, then compare the losses."
         )
         headline = f"Keep float32: {name} is faster, {_ALIKE[learns]}."
         return replace(verdict, headline=headline, edits=(), facts=facts)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Told = Tick | Pause | Note
 NOTE, _MOST_CAUSES = "traces", 4
-ANEW = "nothing changed but the function itself, which was made anew"
+ANEW = "the arguments did not change, but the function is a new one"
 
 
 @dataclass

@@ -165,7 +165,7 @@ class AccountSession:
         ended = in_process(functools.partial(charged, folder), _CHARGING_S)
         if CHARGED not in ended.notes:
             raise RunError(
-                "What was seen of the training could not be read: it "
+                "perfkit could not read its samples of the training: that "
                 f"{ended.message or 'took too long'}."
             )
         charges: dict[str, Any] = ended.notes[CHARGED]

@@ -281,7 +281,7 @@ class _Counter:
     def _refuse_none(self) -> None:
         if not self._ever:
             raise BadParameterError(
-                "The training made no step: its data are empty, or used up."
+                "The training made no step, because its data are empty or used up."
             )
 
     def _begin_epoch(self, callback: Any) -> None:

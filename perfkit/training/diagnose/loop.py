@@ -297,7 +297,7 @@ class Looping:
             training = making()
             if training is None and not self._steps_made:
                 raise BadParameterError(
-                    "The loop made no step: its data are empty, or used up."
+                    "The loop made no step, because its data are empty or used up."
                 )
             while training is None and self._steps_made and not self.hurry:
                 self._steps_made = self.begun = 0

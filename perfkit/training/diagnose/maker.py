@@ -51,7 +51,7 @@ class InFile:
             sys.path.insert(0, folder)
         spec = importlib.util.spec_from_file_location(_MODULE, path)
         if spec is None or spec.loader is None:
-            raise BadParameterError(f"{Path(self.path).name} is no file of Python.")
+            raise BadParameterError(f"{Path(self.path).name} is not a Python file.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[_MODULE] = module
         spec.loader.exec_module(module)
@@ -125,7 +125,7 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
             return ""
         except OSError as error:
             refusal = error.strerror or str(error)
-    reason = f"this system gives a process no layers: {refusal}"
+    reason = f"this system allows no layers over folders: {refusal}"
     return guard.guard(folders, keep, reason=reason, lent=lent)
 
 
@@ -146,7 +146,7 @@ def _place_in(text: str) -> tuple[Path, str]:
     file = Path(path).expanduser()
     if not file.is_file():
         raise BadParameterError(
-            f"There is no file {file.name}; give train.py, or FILE.py:make_training."
+            f"There is no file {file.name}; give a script, or FILE.py:make_training."
         )
     file = file.resolve()
     return file, name or (_FUNCTION if _has(file, _FUNCTION) else "")

@@ -315,15 +315,15 @@ class Script:
         except SystemExit as ended:
             if ended.code or not (loops and steps):
                 raise BadParameterError(
-                    f"{Path(self.path).name} ended itself with {ended.code!r} before "
-                    "it trained; if it needs arguments, give them behind `--`."
+                    f"{Path(self.path).name} exited with {ended.code!r} before it "
+                    "trained; if it needs arguments, give them after `--`."
                 ) from None
         except Exception as error:
             # What stands behind a training may need what that has learnt.
             if last := max(passed, default=0):
                 error.add_note(
-                    f"perfkit passed over the calls of fit up to number {last}, whose "
-                    f"histories are zeros here: give --fit {last} to diagnose that one."
+                    f"perfkit skipped the calls of fit up to number {last}, so their "
+                    f"histories are zeros here: --fit {last} diagnoses that call."
                 )
             raise
         finally:
@@ -331,7 +331,7 @@ class Script:
             sys.meta_path.remove(finder)
         if training is None and not (loops and steps):
             raise BadParameterError(
-                f"{Path(self.path).name} came to its end without a call of fit."
+                f"{Path(self.path).name} ended without a call of fit."
             )
         return training
 
@@ -344,8 +344,8 @@ class Script:
         calls = fit_calls(tree)
         if self.fit > len(calls):
             raise BadParameterError(
-                f"{Path(self.path).name} calls fit {len(calls)} times; there is no "
-                f"number {self.fit}."
+                f"{Path(self.path).name} calls fit {len(calls)} times, so there is no "
+                f"call {self.fit}."
             )
         if self.fit:
             return calls[self.fit - 1].lineno
@@ -385,7 +385,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
     """
     if not isinstance(fit, int) or fit < 0:
         raise BadParameterError(
-            f"fit is {fit!r}; give the number of a call of fit, from 1."
+            f"fit is {fit!r}; give the number of a call of fit, 1 or more."
         )
     try:
         files = set[Path]()
@@ -403,7 +403,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
     if not (names & _LIBRARIES and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
-            "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
+            "it calls fit, train_on_batch or GradientTape. perfkit did not run it."
         )
     runner = Script(str(path), arguments, fit, folder_of(path))
     runner.line_of_fit(tree)
@@ -443,7 +443,7 @@ class WholeScript(Script):
         except SystemExit as ended:
             if ended.code not in (None, 0):
                 name = Path(self.path).name
-                raise RunError(f"{name} ended itself with {ended.code!r}.") from None
+                raise RunError(f"{name} exited with {ended.code!r}.") from None
 
 
 def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:

@@ -259,7 +259,6 @@ def late_in_words(late: Sequence[str]) -> str:
     """Say that variables were set too late."""
     verb, word = ("were", "them") if len(late) > 1 else ("was", "it")
     return (
-        f"{', '.join(late)} {verb} set after TensorFlow had been loaded, and may have "
-        f"had no effect: set {word} before `perfkit diagnose`, or in a cell of its own "
-        "before this one."
+        f"{', '.join(late)} {verb} set after TensorFlow was loaded and may have no "
+        f"effect: set {word} before `perfkit diagnose`, or in an earlier cell."
     )

@@ -28,8 +28,8 @@ _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
 BATCH = 32
 _LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
 KERAS_2 = (
-    "tf_keras, which is Keras 2, and perfkit measures Keras 3: import keras in its "
-    "place, if the training runs with it."
+    "tf_keras, which is Keras 2, but perfkit measures only Keras 3: import keras "
+    "instead, if the training runs with it."
 )
 
 
@@ -98,8 +98,8 @@ def handed_over(returned: Any) -> Training:
     sound = isinstance(returned, tuple) and len(returned) in (2, 3)
     if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
         raise BadParameterError(
-            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
-            f"or to run {_LOOP}."
+            f"The function returned {_described(returned)}; it must {_CONTRACT}, or "
+            f"run {_LOOP}."
         )
     model, data, *options = returned
     arguments = dict(options[0]) if options else {}
@@ -128,16 +128,16 @@ def _check_model(model: Any) -> None:
     import keras
 
     if type(model).__module__.startswith("tf_keras."):
-        raise BadParameterError(f"The model is one of {KERAS_2}")
+        raise BadParameterError(f"The model comes from {KERAS_2}")
     if not isinstance(model, keras.Model):
         raise BadParameterError(
-            f"The first thing returned is {_described(model)}, no Keras model; "
+            f"The first return value is {_described(model)}, not a Keras model; "
             f"{_CONTRACT}."
         )
     if not model.compiled:
         raise BadParameterError(
             "The model is not compiled: call model.compile(optimizer=..., loss=...) "
-            "before it is returned."
+            "before you return it."
         )
 
 

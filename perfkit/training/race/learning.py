@@ -40,8 +40,8 @@ _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
 _NEXT = (
-    "Give a loss that every side reaches, or the race more seconds; trainings that set "
-    "a seed of their own show one start alone."
+    "Ask for a loss that every side reaches, or give the race more seconds. A training "
+    "with a fixed seed shows only one start."
 )
 
 # After so many examples, the mean loss since the point before.
@@ -239,27 +239,28 @@ class TimeToLoss(Shown):
 def time_to_loss(
     finding: Finding, loss: float, *, against: str = "", guess: str = ""
 ) -> TimeToLoss:
-    """Say how soon each side of a race reaches a loss, from what its trials noted.
+    """Say how soon each side of a race reaches a loss.
 
-    A trial is there once no later loss is above it. The first step is not counted. It
-    is the loss of training: give data that do not repeat, or it is that of examples
-    that were seen before. Fewer than three rounds, or seeds, claim nothing.
+    A trial has reached it once no later loss is higher. The first step does not count.
+    It is the training loss, so give data that do not repeat: otherwise the examples are
+    not new. With fewer than three rounds, or seeds, it claims nothing.
 
     Args:
-        finding: Of ``perfkit.race``.
-        loss: The loss to reach, above what training can come down to.
-        against: The side that the others are compared with; "" for the first.
-        guess: How many times as fast as that one the best of them gets there, such as
-            ``"2x"``; it stands in the report.
+        finding: The finding of a race.
+        loss: The loss to reach, which the training must be able to reach.
+        against: The side to compare the others with; "" for the first.
+        guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
+            in the report.
 
     Raises:
-        BadParameterError: It is no race, has no such side, or the loss is no number.
+        BadParameterError: It is not a race, has no such side, or the loss is not a
+            number.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
     if not isinstance(sides, list | tuple) or len(sides) < 2:
         raise BadParameterError(
-            "time_to_loss() takes what perfkit.race found, such as "
+            "time_to_loss() takes the finding of a race, such as "
             "`time_to_loss(perfkit.race(make_a, make_b), 0.5)`."
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
@@ -358,14 +359,14 @@ def _verdict(
 ) -> Verdict:
     if best is None or best.verdict == "too noisy to say":
         return Verdict(
-            headline=f"Which side reaches {goal} sooner is not known yet.",
+            headline=f"This race does not show which side reaches {goal} sooner.",
             sure="not known yet",
             next=_NEXT,
         )
     (side, _, time, _), (first, _, before, _) = rows[best.variant], rows[best.baseline]
     headline = f"To {goal}, {side} is {best.as_fast_as} {first}."
     if best.is_noise:
-        headline = f"To {goal}, {side} and {first} show no difference."
+        headline = f"No difference shown between {side} and {first} to {goal}."
     return Verdict(
         headline=headline,
         much=f"It takes {units.instead(time, before)} of training.",

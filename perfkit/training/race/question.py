@@ -45,20 +45,20 @@ _PARTS = {
     "compute": "compute",
 }
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
-_TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
+_TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
 _LEARNS = (
-    "{name} learns otherwise: tune its learning rate anew, and watch the validation "
+    "{name} learns differently: tune its learning rate again, and watch the validation "
     "loss."
 )
 _LEFT = (
-    "{two} ran with {names} of the working tree, which git does not keep or both sides "
-    "share: what has changed there is not measured. Install each version with "
-    "`pip install .` into an environment of its own, and race those with --python."
+    "{two} ran with {names} from the working tree, so changes there are not measured: "
+    "git does not keep it, or both sides share it. To race it, run `pip install .` for "
+    "each version in an environment of its own, and use --python."
 )
-_ALIKE = "{name}: The losses of their first steps are the same."
+_ALIKE = "{name}: both sides have the same first losses."
 _NO_LOSS = (
-    "{name} is a loop of your own, and how that learns is not seen here: check that "
-    "both sides do the same."
+    "{name} is a loop of your own, so perfkit does not see its losses: check that both "
+    "sides do the same."
 )
 
 
@@ -264,10 +264,10 @@ def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]
         return f"{than}; by how much is not known yet.", ""
     if compared.verdict == "no difference shown":
         largest = max(compared.high, 1 / compared.low) - 1
-        headline = f"No difference between {side} and {baseline} is shown."
-        return headline, f"any is below {units.percent(largest)}"
+        headline = f"No difference shown between {side} and {baseline}."
+        return headline, f"if there is one, it is below {units.percent(largest)}"
     if compared.is_noise:
-        return f"Whether {side} is faster than {baseline} is not known yet.", ""
+        return f"This race does not show whether {side} is faster than {baseline}.", ""
     return f"{side} {_compared(compared)} as {baseline}.", ""
 
 
@@ -300,7 +300,7 @@ def _compared(compared: Comparison) -> str:
         "faster": f"runs {in_times(compared.ratio)} times as fast",
         "no difference shown": "shows no difference",
     }
-    return words.get(compared.verdict, "is not known yet to be faster")
+    return words.get(compared.verdict, "is not shown to be faster")
 
 
 def in_times(value: float) -> str:
@@ -316,7 +316,7 @@ def differences(
     Of a side that is ``retuned``, another batch size is intended and no difference.
     """
     if new.counts != base.counts:
-        sentence = "one of them counts its steps, and what these hold is not known"
+        sentence = "one of them only counts its steps, whose size is unknown"
         yield Difference(sentence, other_work=True)
         return
     # The model of a custom loop is unknown.
@@ -329,8 +329,8 @@ def differences(
         mine, theirs = Counter(new.layers), Counter(base.layers)
         extra, absent = map(", ".join, (mine - theirs, theirs - mine))
         parts = (extra and f"has {extra}", absent and f"lacks {absent}")
-        phrase = " and ".join(filter(None, parts)) or "has them in another order"
-        sentence = f"of the layers of its model it {phrase}"
+        phrase = " and ".join(filter(None, parts)) or "has its layers in another order"
+        sentence = f"its model {phrase}"
         yield Difference(sentence, other_work=True)
     # Examples may differ in size from batch to batch.
     is_open = any(

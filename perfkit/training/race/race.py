@@ -43,8 +43,8 @@ from perfkit.training.race.rounds import (
 from perfkit.training.race.sides import Asked, First, Side, entrants
 
 UNWRITTEN = (
-    "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
-    "model and its data, and run this cell again."
+    "Nothing runs yet: {names} returns None. Let it return a compiled Keras model and "
+    "its data, then run this cell again."
 )
 # What a function does that is still to be written: as Python 3.11 says it, and later.
 _UNWRITTEN_CODE = (
@@ -260,8 +260,8 @@ def _check_reaches(side: Side, python: str) -> None:
     if theirs != ours and not isinstance(side.maker, Script | InFile):
         name = name_of(side.maker)
         raise BadParameterError(
-            f"{name} is a function of this Python, {ours}, whose code Python {theirs} "
-            f'cannot run: write it into a file, and race "FILE.py:{name}".'
+            f"Python {theirs} cannot run {name}, a function of this Python {ours}: "
+            f'write it into a file, and race "FILE.py:{name}".'
         )
 
 
@@ -269,8 +269,8 @@ def _check_holds(side: Side, variables: set[str], facts: Facts) -> None:
     """Refuse a variable that the training itself sets to another value."""
     if names := ", ".join(sorted(variables.intersection(facts.late))):
         raise BadParameterError(
-            f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
-            "that line out of it, and race the variable then."
+            f"{name_of(side.maker)} sets {names} itself, which overrides your value: "
+            "remove that line from it, then race the variable."
         )
 
 
@@ -297,38 +297,37 @@ def race(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Finding | None:
-    """Say whether one training is faster than another, by how much, and how sure.
+    """Find out whether one training is faster than another, by how much, how surely.
 
-    Both run in fresh processes, by turns, with the first once more in each round as a
-    control. Give two or more trainings, or one and one other thing in which the sides
-    differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
-    measured by then. A function that does nothing but give back None is still to be
-    written: it says so, and nothing runs.
+    Both run in fresh processes by turns, and the first runs twice in each round as a
+    control. Give two or more trainings, or one training and one thing that differs. A
+    kernel interrupt or Ctrl-C is Stop: the finding then holds the results so far. If a
+    function only returns None, nothing runs, because somebody still has to write it.
 
     Args:
         *trainings: Functions that return a compiled Keras model and its data, or files
             as ``diagnose`` takes them. The first is the baseline.
-        commit: Revisions of git, each compared with the working tree.
+        commit: Git revisions, each compared with the working tree.
         python: Interpreters of other environments.
-        env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
-        cores: Cores for a side of its own each: ``"0-1,3"``.
-        arguments: Of the scripts, as on their own command line.
+        env: One side for each entry, with its variables: ``"NAME=VALUE NAME=VALUE"``.
+        cores: One side for each entry, with its cores: ``"0-1,3"``.
+        arguments: The scripts' own, as on their command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        whole: Whether scripts are run to their end, whatever they do: a run of one is
-            compared with a run of the other.
-        budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
-            PERFKIT_BUDGET says otherwise.
-        guess: What you expect; it is kept in the finding and drawn into the chart.
+        whole: Whether to run scripts to their end, whatever they do, and to compare the
+            run times.
+        budget: Seconds for rounds; None or ``"auto"`` for as many as the race needs,
+            unless PERFKIT_BUDGET says otherwise.
+        guess: What you expect; the finding keeps it and the chart draws it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
-        replay: A recorded race of this very code to show in place of a run; see
+        replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
         BadParameterError: There are not two sides, or they differ in two things.
-        MissingPartError: An environment has not what a training needs, or there is no
-            such recording.
-        RunError: A side cannot be run; the sentence says which, and why.
+        MissingPartError: An environment lacks a part that a training needs, or there is
+            no such recording.
+        RunError: A side cannot run; the sentence says which, and why.
     """
     ways = {"commit": commit, "python": python, "env": env, "cores": cores}
     options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
@@ -457,13 +456,13 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         is_open = bool(compared) and verdict.sure == "not known yet"
         return unproved(f"{reason}{interval}", is_open=is_open)
     if patch.retuned:
-        learns = "and it learns otherwise"
+        learns = "but it learns differently"
     elif learning.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
     elif all(learning.first_losses(measured, NAME, raced.baseline)):
-        learns = "first losses not shown to differ"
+        learns = "no difference shown in first losses"
     else:
-        learns = "how it learns is not seen"
+        learns = "its losses were not compared"
     gain = f"{in_times(compared.ratio)} times as fast{interval}"
     if not interval:
         gain = "faster, by how much is not known yet"

@@ -195,8 +195,8 @@ def entrants(options: Asked) -> Entrants:
         )
     if len(selected) > 1:
         raise BadParameterError(
-            f"One thing at a time: {' and '.join(selected)} together would not show "
-            "which of them made the difference."
+            f"A race changes one kind of thing: with {' and '.join(selected)} together "
+            "you could not tell which made the difference."
         )
     lineup = ways[selected[0]][1](options)
     names = [side.name for side in lineup.sides]
@@ -310,8 +310,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not hasattr(os, "sched_setaffinity"):
         # Without a binding both sides would use all cores and show no difference.
         raise BadParameterError(
-            "This system binds no process to cores: race a number of threads, such as "
-            "--env TF_NUM_INTRAOP_THREADS=1."
+            "This system cannot bind a process to cores: race a number of threads, "
+            "such as --env TF_NUM_INTRAOP_THREADS=1."
         )
     available, cores = os.sched_getaffinity(0), set[int]()
     for part in text.split(","):
@@ -321,6 +321,6 @@ def _numbers(text: str) -> tuple[int, ...]:
         cores.update(numbers or [-1])
     if not cores <= available:
         raise BadParameterError(
-            f"--cores is {text!r}; give some of {sorted(available)}, such as 0-1,3."
+            f"--cores is {text!r}; choose from {sorted(available)}, such as 0-1,3."
         )
     return tuple(sorted(cores))

@@ -32,7 +32,7 @@ def test_a_page_goes_beside_its_file_or_where_it_is_told(saved, tmp_path, notebo
     assert "prefetched is the fastest way here." in Page(path.read_text()).text
     path = export(finding(), tmp_path / "page.html")
     assert Page(path.read_text()).levels[0] == 1
-    with pytest.raises(BadParameterError, match="not saved; say where"):
+    with pytest.raises(BadParameterError, match="not saved; give the page"):
         export(finding())
     path = export(notebook)
     assert path == notebook.with_suffix(".html")
@@ -59,7 +59,7 @@ def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
     [
         (["saved", "saved"], None, "needs a name"),
         ([], "page.html", "nothing to export"),
-        (["saved", "notebook"], "page.html", "or one notebook"),
+        (["saved", "notebook"], "page.html", "exactly one notebook"),
     ],
 )
 def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
@@ -79,8 +79,8 @@ def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
         (b"{", "cut off"),
         (b"[]", "neither a notebook nor a finding"),
         (b'{"cells": []}', "neither a notebook nor a finding"),
-        (b'{"nbformat": 4}', "not a sound notebook"),
-        (b'{"nbformat": 4, "nbformat_minor": 5}', "not a sound notebook"),
+        (b'{"nbformat": 4}', "not a valid notebook"),
+        (b'{"nbformat": 4, "nbformat_minor": 5}', "not a valid notebook"),
         (b'{"nbformat": 2}', "notebook format 2"),
         (b'{"nbformat": 5}', "notebook format 5"),
         (b'{"nbformat": "x"}', "notebook format x"),
@@ -98,11 +98,11 @@ def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path)
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("why.ipynb", "what the page is made from"),
-        ("linked.html", "what the page is made from"),
-        (".", "no name for a page"),
-        ("page.json", "no name for a page"),
-        ("folder.html", "no name for a page"),
+        ("why.ipynb", "is the page's source"),
+        ("linked.html", "is the page's source"),
+        (".", "not a page's name"),
+        ("page.json", "not a page's name"),
+        ("folder.html", "not a page's name"),
         ("nowhere/page.html", "no folder"),
     ],
 )

@@ -134,14 +134,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     # A card at rest shows neither.
     hardware.unwatched: [
         (workstation(card()), "unseen-load:unknown", "perfkit doctor --probe",
-         "link of NVIDIA RTX A4000 under load"),
+         "link of NVIDIA RTX A4000 were not checked under load"),
         (workstation(card(busy=0.9)), ""),
         (WITH, ""),
     ],
     # What others hold is held against the memory.
     hardware.other_programs: [
         (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
-        *[(held(python(gigabytes)), f"shared-gpu:{status}", "taken by python")
+        *[(held(python(gigabytes)), f"shared-gpu:{status}", "in use by python")
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
         # What this process holds or does is not somebody else.
         (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
@@ -150,14 +150,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         (with_card(WITH, busy=0.7), "shared-gpu:warn"),
         # What may be our own, or is hidden, counts with all that is in use.
         *[(held(Holder(program="x", **facts), memory_used=used * GB),
-           result, f": {taken}", " memory is taken and")
+           result, f": {taken}", " memory is in use and")
           for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
           for used, taken, result in (
               (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "used-gpu:warn",
-         " | The GPU is in use, by others or by yourself | "),
+         " | The GPU is in use, by your own or by other programs | "),
         (hidden(None), ""),
     ],
 })  # fmt: skip
@@ -390,7 +390,7 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
     # A start that fails is told in its words.
     software.broken: [
         # One that the system killed wants memory and no new install.
-        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
+        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | End other notebooks"),
         (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
         # XLA may fail without a flag.
         (failing(XLA), "no-xla:fail", " | python -m pip install"),

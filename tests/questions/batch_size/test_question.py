@@ -140,7 +140,7 @@ def test_what_failed_is_told_by_what_was_missing():
     crash = tried("fits 4,352?", "crashed", "was ended by SIGSEGV", batch=4352)
     found = verdict(measured(LEVEL, tried=(SEARCH[0], crash)))
     assert not any("fit" in warning for warning in found.warnings)
-    assert found.because == ("Whether memory ended the batch of 4,352 is not known.",)
+    assert found.because == ("Memory may or may not have ended the batch of 4,352.",)
     found = verdict(measured(by_cost(0.002, 1e-4), tried=SEARCH))
     facts = {fact.label: fact.value for fact in found.facts}
     assert found.because == ()
@@ -150,7 +150,7 @@ def test_what_failed_is_told_by_what_was_missing():
     )
     assert (overhead, cost) == pytest.approx((2.0, 100.0), rel=0.1)
     assert facts == {
-        "Memory that a batch of 4,096, which fits, asked for": "190 MB",
+        "Memory requested by a batch of 4,096, which fits": "190 MB",
         "How a batch of 4,352 ended": "raised MemoryError",
     }
 

@@ -61,7 +61,7 @@ def test_the_time_limit_ends_a_load_even_if_it_stood_still():
             pass
         process.resume()
         assert are_gone([process])
-        with pytest.raises(RunError, match="ended before it did"):
+        with pytest.raises(RunError, match="ended too early"):
             loads.check(working)
 
 
@@ -75,7 +75,7 @@ def _pending(pid):
 
 def test_a_load_that_cannot_start_says_so_and_names_nothing():
     broken = Load("a strange load", "no such work", "It cannot start.")
-    with pytest.raises(RunError, match="ended before it did") as told:
+    with pytest.raises(RunError, match="ended too early") as told:
         loads.at_work(broken).__enter__()
     assert "strange" not in str(told.value)
 

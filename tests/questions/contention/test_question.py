@@ -184,17 +184,17 @@ def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
 @pytest.mark.parametrize(
     ("name", "who"),
     [
-        ("sleeping pipeline", "neither the training nor others use more cores"),
-        ("decoding pipeline", "the training itself uses the cores"),
+        ("sleeping pipeline", "neither it nor other programs use more cores"),
+        ("decoding pipeline", "it uses the cores itself"),
     ],
 )
 def test_a_slow_pipeline_is_told_from_a_busy_machine(name, who):
     said = because(run(("quiet", "cpu burners", name)))
-    assert f'"{name}" is told from a busy machine: a step waits' in said
+    assert f'"{name}" is not a busy machine: the training waits' in said
     assert who in said
     greedy = {"quiet": BUSY, name: {"cpu_trial": 0.7, "cpu_other": 1.3}}
     told = because(run(("quiet", "cpu burners", name), shows=greedy))
-    assert "is told from" not in told
+    assert "is not a busy machine" not in told
 
 
 def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():
@@ -206,7 +206,7 @@ def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():
     slow = {"disk reader": {"step": 0.023}}
     found = verdict(run(("quiet", "disk reader"), shows=slow, noise=0.4))
     assert found.sure == "not known yet"
-    assert 'Of "disk reader" it is too noisy to say' in found.much
+    assert 'too noisy to judge "disk reader"' in found.much
     # Not to end those that took cores, as these loads did.
     assert found.next.startswith("Give it more seconds")
     nothing = verdict(run(("quiet",)))
@@ -279,12 +279,12 @@ def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
     assert "Other programs: 1.20 cores, against 0.05 cores when quiet." in text
     assert "point" not in text
     elsewhere = opened(mystery("sleeping pipeline", burners))
-    assert 'these point to "sleeping pipeline", and that is wrong' in elsewhere
+    assert 'these signs fit "sleeping pipeline", which is wrong' in elsewhere
     assert "no counter moved far enough" in opened(mystery("quiet", burners))
     greedy = SHOWS["sleeping pipeline"] | GREEDY
     shows = {"quiet": BUSY, "mystery": greedy}
     both = opened(found(run(("quiet", "mystery"), shows=shows), mystery=sleeping))
-    assert '"cpu burners" or "sleeping pipeline": which one cannot' in both
+    assert '"cpu burners" or "sleeping pipeline"; this run cannot' in both
     with pytest.raises(BadParameterError, match="holds no mystery"):
         opened(found(run(ALL[:2])))
 

@@ -91,9 +91,9 @@ def test_a_channel_is_convolved_with_a_filter_of_its_own():
     ("name", "said"),
     [
         ("as circulated", "nothing but zeros"),
-        ("swapped axes", "it takes the kernel's columns for its rows"),
+        ("swapped axes", "it swaps the kernel's rows and columns"),
         ("wrong padding", "wrong answer: off by up to"),
-        ("float16 overflow", "of its numbers are too large to hold"),
+        ("float16 overflow", "of its numbers overflow"),
         ("off-by-one stride", "wrong answer: off by up to"),
     ],
 )
@@ -135,7 +135,7 @@ def changed(change):
         (changed(lambda answer: answer[:, 1:]), "shape (2, 7, 8, 4) instead of (2, 8,"),
         (changed(lambda answer: answer.astype(np.float16)), "off by up to"),
         (changed(lambda answer: answer + 1e-3), "off by up to 0.001"),
-        (changed(lambda answer: answer * np.nan), "too large to hold"),
+        (changed(lambda answer: answer * np.nan), "overflow"),
         (mirrored, "it mirrors the kernel"),
         # It is right for the first numbers only.
         (lambda *given: kept(), "off by up to"),

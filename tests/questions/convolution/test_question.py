@@ -114,7 +114,7 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     found = verdict({"conv2d": 100, "numpy taps": other, **besides})
     assert found.winner == ""
     assert found.headline == (
-        'Keep "conv2d": nothing that computes the same is shown to be faster.'
+        'Keep "conv2d": no variant with the same result is shown to be faster.'
     )
     # Shorter numbers and other layers are told beside the contest.
     assert '"conv2d bfloat16" runs 3.0 times as fast' in found.next
@@ -125,7 +125,7 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
 
 def test_shorter_numbers_are_advised_only_where_they_were_faster():
     found = verdict({"conv2d": 90, "conv2d bfloat16": 50, "arithmetic limit": 100})
-    assert found.next.startswith("It is compute-bound: less arithmetic")
+    assert found.next.startswith("It is compute-bound, so give it less arithmetic")
     assert "bfloat16" not in found.next
 
 
@@ -173,7 +173,7 @@ def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, sa
     notes = {"overhead": {"conv2d": overhead}}
     rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
     assert said in verdict(rates, notes=notes).next
-    ground = said or "held up by steps of its own"
+    ground = said or "limited by extra work"
     assert facts(rates, notes=notes)['"conv2d" is'].startswith(ground)
 
 

@@ -122,18 +122,18 @@ def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
 def test_both_devices_are_called_by_their_names(costs, pair, notes, devices):
     found = verdict(measured(steps(*costs, pair=pair), notes=notes))
     assert found.headline.startswith(f"Train on {devices[0]} from about width")
-    assert found.headline.endswith(f" on, on {devices[1]} below.")
+    assert found.headline.endswith(f" up, on {devices[1]} below.")
 
 
 def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
     never = verdict(measured(steps(ONE, ONE)))
-    assert never.headline == "Stay on one core: too little is gained with both cores."
+    assert never.headline == "Stay on one core: both cores would bring too little."
     assert "taskset -c 0" in never.next
     assert (never.edits, never.sure) == ((), "sure")
     assert "training runs as fast on both cores" in never.much
     half = tuple(part / 2 for part in ONE)
     always = verdict(measured(steps(ONE, half)))
-    assert always.headline.startswith("Train on both cores, at every width")
+    assert always.headline.startswith("Train on both cores at every width")
     assert "`narrowest` below 32" in always.next
     # Whoever types it types no comma.
     wide = [Size(width, 64) for width in (1024, 2048, 4096)]
@@ -166,14 +166,14 @@ def test_below_a_crossing_that_is_hardly_known_nothing_is_advised():
     shown = {"devices": numbers.PAIRS[0], "points": (), "fits": {}, "dots": ()}
     result = Result(curve=None, crossing=crossing, **shown)
     assert _headline(result, "one core", "both cores") == (
-        "Train on both cores from width 1,200 on at the latest; below that is not "
+        "Train on both cores from width 1,200 up, or earlier; below that is not "
         "known yet."
     )
 
 
 def test_noise_and_too_few_widths_leave_it_open():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
-    assert found.headline == "Whether to train on both cores is not known yet."
+    assert found.headline == "This run does not show whether to train on both cores."
     few = verdict(measured(steps(ONE, TWO, SIZES[:2])))
     assert "Fewer than three widths" in few.much
     assert found.sure == few.sure == "not known yet"

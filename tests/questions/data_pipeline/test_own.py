@@ -80,18 +80,18 @@ def of_a_few(images, decode, draws, augment, batch):
 
 WRONG = {
     "still to be written": lambda files: None,
-    "nothing behind the augmentation may be cached": (
+    "cache before the augmentation, not after it": (
         lambda files, count, example, batch: (
             files.take(count).map(example).cache().repeat().batch(batch)
         )
     ),
     "gives other images": after(lambda image, label: (0.9 * image, label)),
-    "gives its images other labels": after(lambda image, label: (image, label + 1)),
+    "gives its images wrong labels": after(lambda image, label: (image, label + 1)),
     "gives batches of 8 images instead of 4": (
         lambda files, example, batch: files.map(example).batch(2 * batch)
     ),
     "gives batches of 1 images": lambda files, example: files.map(example),
-    "ends, where the others go on": (
+    "ends, but the others never do": (
         lambda files, example, batch: files.take(8).map(example).batch(batch)
     ),
     "gives some images more often": of_a_few,

@@ -120,7 +120,7 @@ def test_what_the_input_costs_is_said_by_the_rate_without_any(rates, next):
     assert bool(said) is bool(next)
 
 
-FREE = "a short wait is no sign that the input is free"
+FREE = "a short wait does not mean that the input is free"
 WITHIN = {"waits": {"prefetch": 0.02}}
 REASONS = {
     "never advised": (
@@ -135,7 +135,7 @@ REASONS = {
         "machine has 16 GB.",
     ),
     "one processor": (FED, WITHIN | {"told": {"where": CPU}}, FREE),
-    "memory": (FED, {}, "came from the system's memory and not from a disk, as far as"),
+    "memory": (FED, {}, "came from the system's memory, not from the disk, if"),
 }
 
 
@@ -149,7 +149,7 @@ ROWS = {
     "waits": (
         FED,
         {"waits": {"naive map": 0.62, "prefetch": 0.08}},
-        'Wait for data, of a step with "prefetch"',
+        'Share of a step that waits for data, "prefetch"',
         "8.0 %",
     ),
     "ceiling": (
@@ -232,7 +232,7 @@ RECORDS = "TFRecord is faster than a folder of files."
         (
             CPU,
             "cannot be tested here",
-            "No GPU was there, and the same pipeline ran: it needs none.",
+            "The same pipeline ran without a GPU, so it needs none.",
         ),
         (IDLE_GPU, "not so", "Making a batch took 0 B of the GPU's memory."),
         (BUSY_GPU, "so here", "Making a batch took 4 MB of the GPU's memory."),

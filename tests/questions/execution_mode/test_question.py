@@ -72,7 +72,7 @@ def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, sam
     monkeypatch.setattr(work, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [same]
-    assert told.value[same].startswith('is what "fit" does here, where Keras')
+    assert told.value[same].startswith('equals "fit" here, because Keras')
     # Asked alone it is held against the loop, and is no second of anything.
     *_, told = ExecutionMode(variants=same).prepare()
     assert told.value == {}
@@ -118,7 +118,7 @@ TOLD = {"Python number": ANEW, "number as tensor": ONCE}
 
 def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces():
     found = verdict(NUMBERS, told=TOLD)
-    assert found.headline == "Give the step its number as a tensor."
+    assert found.headline == "Pass the step its number as a tensor."
     assert 'With "Python number" this training takes 100 times as long: ' in found.much
     assert found.interval.startswith("9")
     assert found.edits[0].new.endswith("(features, labels, tf.constant(number))")
@@ -137,7 +137,7 @@ def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
     assert (found.sure, found.next) == ("not known yet", "")
     told = {"ragged last batch": {"steps": 99, "traces": 2, "because": ["x"]}}
     found = verdict({"tf.function": 0.001, "ragged last batch": 0.001}, told=told)
-    assert found.headline.startswith("Retracing is not shown to cost anything")
+    assert found.headline.startswith("No cost of retracing is shown")
 
 
 WATCHED = {"fit unwatched": 0.001, "metrics": 0.001, "validation": 0.0015}
@@ -151,16 +151,16 @@ def test_the_most_expensive_observer_is_named_with_its_price_as_time():
     assert "Only leaving it out was timed" in found.warnings[0]
     # Its price holds for epochs of this length.
     (epoch,) = found.facts
-    assert (epoch.label, epoch.value) == ("Steps in an epoch that was watched", "50")
+    assert (epoch.label, epoch.value) == ("Steps in an observed epoch", "50")
 
 
 def test_where_both_were_asked_for_what_is_to_be_changed_comes_first():
     free = {"tf.function": 0.001, "ragged last batch": 0.001}
     found = verdict(WATCHED | free)
     assert found.headline == "Validate less often."
-    assert found.because[0].startswith("Retracing is not shown to cost anything")
+    assert found.because[0].startswith("No cost of retracing is shown")
     found = verdict(WATCHED | NUMBERS, told=TOLD)
-    assert found.headline == "Give the step its number as a tensor."
+    assert found.headline == "Pass the step its number as a tensor."
     assert found.because[0].startswith("Validate less often. With ")
 
 
@@ -172,7 +172,7 @@ def test_an_observer_that_can_be_left_out_is_and_one_that_costs_nothing_stays():
     found = verdict({"fit unwatched": 0.001, "metrics": 0.001})
     assert found.headline.startswith("Keep the observers that you read")
     found = verdict({"fit unwatched": 0.001, "metrics": 0.00115}, noise=0.3)
-    assert found.headline == 'Whether "metrics" costs anything is not known yet.'
+    assert found.headline == 'This run does not show whether "metrics" costs anything.'
     assert found.next == ""
 
 

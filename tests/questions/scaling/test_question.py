@@ -143,7 +143,7 @@ def test_several_gpus_have_one_ratio_two_rates_and_code_to_type():
 
 
 RENT = "Run this on a machine with several GPUs before you pay for them."
-MORE = "Give the run more seconds: no trial came as far as steady steps."
+MORE = "Give the run more seconds: no trial reached steady steps."
 QUICK = {"summing": 0.0, "feeding": 0.0}
 NUMBERS = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
 AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
@@ -157,8 +157,8 @@ AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
         (steps(**QUICK), "Train on 4 GPUs.", "4 GPUs", ""),
         (NUMBERS | SLOW, "Train on 4 GPUs.", "4 GPUs", ""),
         (NUMBERS | AS_FAST_AS_FOUR | SLOW, "Train on 2 GPUs.", "2 GPUs", ""),
-        (steps(kind=LOGICAL, **QUICK), "One device left cores idle: try a larger batch "
-         "without a strategy.", "", RENT),
+        (steps(kind=LOGICAL, **QUICK), "One device left cores idle, so try a larger "
+         "batch without a strategy.", "", RENT),
         (steps(kind=LOGICAL, summing=0.1), "Train without a strategy on this "
          "processor: 4 logical devices are slower.", "", RENT),
         (steps((1,)), 'Only "1 GPU" could be timed.', "", MORE),
@@ -186,7 +186,7 @@ def test_logical_devices_are_never_told_without_saying_so(noise, counts):
 def test_noise_is_a_verdict(kind):
     advice = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
     assert advice.sure == "not known yet"
-    assert advice.headline.startswith("Whether anything is faster than")
+    assert advice.headline.startswith("This run does not show whether anything")
     assert "times" not in advice.much
 
 
@@ -216,7 +216,7 @@ def test_the_chart_comes_first_and_tells_rate_and_efficiency_of_every_number(tmp
     path = store.save(recorded(measured(steps(kind=LOGICAL))), tmp_path)
     figure = check(gallery.chart(store.load(path), "scaling"))
     assert SHARED in figure.alt
-    assert "what more GPUs" in figure.svg
+    assert "about more GPUs" in figure.svg
 
 
 @pytest.mark.parametrize(("rounds", "noise"), [(1, 0.002), (1, 0.9), (4, 0.9)])
@@ -254,5 +254,5 @@ def test_preparing_refuses_what_learns_otherwise(gpus):
     ways = ("", ", own gradients", ", fed")
     assert set(refused) == {f"2 logical devices{way}" for way in ways}
     reason = refused["2 logical devices"]
-    assert "BatchNormalization sees one device's share" in reason
+    assert "BatchNormalization sees only one device's share" in reason
     assert reason.endswith("such as `wide-dense`")

@@ -83,4 +83,4 @@ def test_without_a_plan_the_absence_is_said(monkeypatch):
     assert anatomy.plan(iter(NUMBERS)).keys()
     monkeypatch.delattr(tf.data.experimental, "get_model_proto")
     plan = anatomy.plan(iter(NUMBERS))
-    assert plan == {"missing": f"TensorFlow {tf.__version__} tells nobody its plan."}
+    assert plan == {"missing": f"TensorFlow {tf.__version__} does not show its plan."}

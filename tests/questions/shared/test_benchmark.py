@@ -60,7 +60,7 @@ def test_the_largest_files_are_read_whole(folder, monkeypatch, run, most, names)
     _, found = run(benchmark.make(str(folder)))
     assert [path.rpartition("/")[2] for path in found] == names
     (folder / "without a file").mkdir()
-    with pytest.raises(RunError, match="no file of 4 KB or more"):
+    with pytest.raises(RunError, match="no readable file of 4 KB or more"):
         run(benchmark.make(str(folder / "without a file")))
 
 

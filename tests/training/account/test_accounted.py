@@ -42,7 +42,7 @@ def test_without_an_account_nothing_changes():
 def test_a_change_that_was_measured_leads_where_a_tip_is_about_as_much():
     # Without half of the time it would be twice as fast, and the change makes it 2.5.
     found = said(TIP)
-    assert found.headline == "Let the maps work on several elements at a time."
+    assert found.headline == "Run the maps in parallel."
     assert found.next.splitlines()[-1] == (
         "Profiled, not tested: Do it for the whole batch at once (50 %)."
     )
@@ -56,7 +56,7 @@ def test_a_tip_about_much_more_leads_and_the_change_stands_behind_it():
     assert found.warnings == ("It sorts them.",)
     first, tested, also = found.next.splitlines()
     assert first == "Try: f(rows)."
-    assert tested.startswith("A/B tested: Let the maps work on several elements")
+    assert tested.startswith("A/B tested: Run the maps in parallel")
     assert also == "Profiled, not tested: Save less often (10 %)."
 
 
@@ -67,7 +67,7 @@ def test_a_change_of_steps_counts_as_little_as_steps_do_of_the_script():
     assert said(made=made).headline == "Do it for the whole batch at once."
     lines = (line(12, python=8.0), line(20, computing=2.0))
     made = account(*lines, tips=[replace(TIP, share=0.3)])
-    assert said(made=made).headline.startswith("Let the maps")
+    assert said(made=made).headline.startswith("Run the maps")
 
 
 def test_a_ceiling_that_shows_nothing_refutes_a_tip_about_what_it_leaves_out():

@@ -14,22 +14,22 @@ def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
     assert said.next.splitlines() == [
         "Try: `model(x)`.",
         "Then: Save less often (10 %).",
-        "What that brings is not measured: `perfkit diagnose` does.",
+        "`perfkit diagnose` measures how much that brings.",
     ]
     assert said.warnings[0] == "It returns a tensor."
 
 
 def test_without_a_tip_the_hottest_line_is_named():
     said = verdict(account(line(7, computing=6.0), line(8, input=3.0)))
-    assert said.headline == "60 % of the time is computed for train.py, line 7."
-    assert said.much.startswith("No change that people usually make fits")
+    assert said.headline == "60 % of the time goes into computing at train.py, line 7."
+    assert said.much.startswith("None of the usual changes fits")
     assert said.sure == "profiled"
     assert said.edits == ()
 
 
 def test_no_line_is_named_where_only_the_set_up_was_seen():
     said = verdict(account(line(7), elsewhere_s=0.0, once_s=26.0))
-    assert said.headline == "Nothing but the set-up of this script was seen."
+    assert said.headline == "perfkit saw only the set-up of this script."
     assert said.much.startswith("26 s went into imports")
     assert said.sure == "not known yet"
 
@@ -37,8 +37,11 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"error": "ValueError: lost"}, "The script raised ValueError: lost; this is"),
-        ({"updates": 0}, "No training was seen in this time"),
+        (
+            {"error": "ValueError: lost"},
+            "The script raised ValueError: lost; the account",
+        ),
+        ({"updates": 0}, "No training step ran in this time"),
         ({"updates": 1}, "Only 1 step ran in this time"),
         ({"updates": 7}, "Only 7 steps ran in this time"),
         ({"untraced": "Another profiler runs."}, "Another profiler runs."),

@@ -333,7 +333,7 @@ def test_who_is_refused_a_write_or_the_network_is_told_what_to_do(
 ):
     at = tmp_path / "log.txt"
     problem = noted(f"open({str(at)!r}, 'w').write('x')")[PROBLEM]
-    assert ("let it write to relative paths" in problem) == (level == GUARDED)
+    assert ("use relative paths" in problem) == (level == GUARDED)
     assert not at.exists()
     reads = "urllib.request.urlopen('http://example.org/data.csv')"
     problem = noted("import urllib.request", reads)[PROBLEM]

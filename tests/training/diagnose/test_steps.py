@@ -20,7 +20,7 @@ def test_what_it_says_names_both_shares():
         "2 steps, 4 ms each:",
         "waiting for input       3 ms    75%",
         "body of the loop        1 ms    25%",
-        "The first step took 1 s and is not counted.",
+        "The first step took 1 s and does not count.",
     ]
 
 

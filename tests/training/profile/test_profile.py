@@ -78,7 +78,7 @@ def test_a_machine_without_a_gpu_is_told_so_and_it_is_read_again(made, tmp_path)
     assert made.kernels().empty
     assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
     assert made.memory().empty
-    assert made.missing["memory"].startswith("The trace holds nothing of the memory")
+    assert made.missing["memory"].startswith("The trace has no record of memory")
     assert perfkit.load(store.save(made, path=tmp_path / "steps.json")) == made
 
 
@@ -93,7 +93,7 @@ def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
     ("maker", "why"),
     [
         (trainings.raising, "The training raised KeyError: 'lost'"),
-        (trainings.empty, "The training made no step: its data are empty"),
+        (trainings.empty, "The training made no step, because its data are empty"),
         (trainings.profiled_already, "Another profiler runs in this training"),
         (dict, "The function returned"),
     ],
@@ -178,7 +178,7 @@ def changed(**changes):
     ("data", "why"),
     [
         (changed(kind="finding"), "not a profile but a finding"),
-        (changed(traced_s=["1"]), r"not a sound profile: .*traced_s\[0\]"),
+        (changed(traced_s=["1"]), r"not a valid profile: .*traced_s\[0\]"),
         (changed(traced_s=[]), "it has no times"),
         (changed(untraced_s=[0.0]), "a time is not above 0"),
         (changed(traced_s=[1.0] * 1001), "more than 1000 entries in traced_s"),

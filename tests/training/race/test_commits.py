@@ -118,8 +118,8 @@ def test_a_commit_has_its_own_files_and_all_that_git_does_not_keep(repository, t
     left = (".git", "perfkit-findings", "inner/__pycache__")
     assert not any(os.path.lexists(commit.tree / name) for name in left)
     for lacking, said in (
-        (repository / "later.py", f"{commit.name} has no later.py in that place."),
-        (Path("/x/train.py"), "train.py does not lie in the repository mine."),
+        (repository / "later.py", f"{commit.name} has no later.py in that folder."),
+        (Path("/x/train.py"), "train.py is not in the repository mine."),
     ):
         with pytest.raises(BadParameterError) as caught:
             commit.path_of(lacking)

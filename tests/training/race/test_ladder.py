@@ -113,8 +113,8 @@ def test_another_job_is_no_rung(known):
     [
         (3, "", r"as in `perfkit.ladder\(photos\)`, not int\."),
         (FILE, "", r"photos.py is a script: give \"photos.py:photos\"\."),
-        (make_training, AS_FOUND, "say what was edited"),
-        (make_training, 3, "say what was edited"),
+        (make_training, AS_FOUND, "say what you edited"),
+        (make_training, 3, "say what you edited"),
     ],
 )
 def test_what_cannot_be_raced_is_refused(training, label, says, tmp_path):

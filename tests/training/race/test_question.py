@@ -28,7 +28,7 @@ def against_old(rate, **more):
     return verdict({OLD: 1000.0, NEW: rate}, **more)
 
 
-NOT_KNOWN = "Whether new.py is faster than old.py is not known yet."
+NOT_KNOWN = "This race does not show whether new.py is faster than old.py."
 OPEN_SIZE = "new.py is {} than old.py; by how much is not known yet."
 VAGUE = 3 * (4e3, 4e5)
 # A rate of the new side beside 1000, the headline, how sure it is, and what it brings.
@@ -73,8 +73,8 @@ def test_the_verdict_says_which_is_faster_how_sure_and_by_how_much(
 
 def test_no_difference_says_how_large_one_could_be():
     found = against_old(1000.0)
-    assert found.headline == "No difference between new.py and old.py is shown."
-    assert re.match(r"Any is below \d(\.\d)? %: a step takes 10 ms ", found.much)
+    assert found.headline == "No difference shown between new.py and old.py."
+    assert re.match(r"If there is one, it is below \d(\.\d)? %: a step ", found.much)
     assert found.winner == ""
 
 
@@ -107,7 +107,7 @@ def test_other_work_comes_first_and_neither_is_called_faster():
         (2000.0, "Per example it runs 2.0 times as fast: "),
         (500.0, "Per example it takes 2.0 times as long: "),
         (1000.0, "Per example it shows no difference: "),
-        (WAVERING, "Per example it is not known yet to be faster: "),
+        (WAVERING, "Per example it is not shown to be faster: "),
     ],
 )
 def test_another_batch_is_said_first_and_rates_are_per_example(rate, said):
@@ -131,7 +131,7 @@ def test_how_a_side_learns_comes_first_unless_it_is_retuned():
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     assert found.winner == NEW
     (warning,) = found.warnings
-    assert warning.startswith("new.py learns otherwise: tune its learning rate anew")
+    assert warning.startswith("new.py learns differently: tune its learning rate again")
     # Its own step is another one, and only rates compare.
     assert "step takes" not in found.much
 
@@ -178,7 +178,7 @@ def test_a_side_that_failed_is_said_and_the_rest_is_told():
 def test_code_of_the_working_tree_in_a_commit_is_warned_of():
     notes = {OLD: {LEFT: ["mine", "other"]}}
     (warning,) = against_old(2000.0, notes=notes).warnings
-    assert warning.startswith(f"{OLD} ran with mine, other of the working tree, which")
+    assert warning.startswith(f"{OLD} ran with mine, other from the working tree, so")
 
 
 # What two sides do not do alike.
@@ -187,13 +187,9 @@ def test_code_of_the_working_tree_in_a_commit_is_warned_of():
 OTHER_WORK = {
     "its model has 12,345 parameters instead of 41": {"parameters": 12_345},
     "its model has 25.6 million parameters instead of 41": {"parameters": 25_600_000},
-    "of the layers of its model it has Dropout": {
-        "layers": ("Dense", "Dropout", "Dense")
-    },
-    "of the layers of its model it lacks Dense": {"layers": ("Dense",)},
-    "of the layers of its model it has LSTM and lacks Dense": {
-        "layers": ("Dense", "LSTM")
-    },
+    "its model has Dropout": {"layers": ("Dense", "Dropout", "Dense")},
+    "its model lacks Dense": {"layers": ("Dense",)},
+    "its model has LSTM and lacks Dense": {"layers": ("Dense", "LSTM")},
     "an example is 8 instead of 4": {"element": ("float32[10, 8]", "float32[10]")},
     "an example is (28, 28, 1) instead of 4": {
         "element": ("float32[10, 28, 28, 1]", "int64[10]")
@@ -220,7 +216,7 @@ def test_what_differs_is_said_once(sentence):
 def test_layers_in_another_order_are_other_work():
     one, other = (facts(layers=layers) for layers in (("A", "B"), ("B", "A")))
     (found,) = differences(one, other)
-    assert found.sentence.endswith("of its model it has them in another order")
+    assert found.sentence.endswith("its model has its layers in another order")
 
 
 OWN_LOOP = {"loop": True, "parameters": 0, "layers": ()}

@@ -83,7 +83,7 @@ def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     ]
     given = {"TF_A", "TF_B"}
     sessions._check_holds(race_sides[1], given, facts(late=("TF_C",)))
-    with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
+    with pytest.raises(BadParameterError, match="sets TF_A itself, which overrides"):
         sessions._check_holds(race_sides[1], given, facts(late=("TF_A", "TF_C")))
 
 
@@ -130,7 +130,7 @@ def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
     elsewhere = Environment("3.99.1", {"tensorflow": "2.99"})
     monkeypatch.setattr(sessions, "environment_of", lambda place: elsewhere)
     python = ("other/bin/python",)
-    refused = r"make_training .* Python 3\.99 cannot"
+    refused = r"Python 3\.99 cannot run make_training"
     with pytest.raises(BadParameterError, match=refused):
         open_race(Asked(trainings=(make_training,), python=python))
     write(tmp_path, train_py=FUNCTION)

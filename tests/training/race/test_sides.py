@@ -145,7 +145,7 @@ def test_what_cannot_be_had_here_is_refused(train, tmp_path, monkeypatch):
     assert refused(train, missing).startswith("There is no file nowhere.py")
     assert refused(make_training, commit=("main",)).startswith("--commit needs a file")
     monkeypatch.delattr("os.sched_setaffinity")
-    assert refused(train, cores=("0",)).startswith("This system binds no process")
+    assert refused(train, cores=("0",)).startswith("This system cannot bind a process")
 
 
 GIVEN = {"commit": ("v1",), "python": ("py",), "env": ("A=1",), "cores": ("0",)}
@@ -158,7 +158,7 @@ def test_two_things_at_once_are_refused(train, tmp_path, one, other):
     options = {name: GIVEN[name] for name in (one, other) if name in GIVEN}
     new = [] if other in GIVEN else [write(tmp_path / "new.py")]
     said = refused(train, *new, **options)
-    assert said.startswith("One thing at a time: ")
+    assert said.startswith("A race changes one kind of thing: ")
     assert all(f"--{name}" in said for name in options)
     assert ("two files" in said) is bool(new)
 

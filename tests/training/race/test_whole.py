@@ -76,7 +76,7 @@ PLAIN = {OLD: 40.0, NEW: 12.0}
     [
         (PLAIN, "new.py runs 3.3 times as fast as old.py."),
         ({OLD: 12.0, NEW: 40.0}, "new.py takes 3.3 times as long as old.py."),
-        ({OLD: 12.0, NEW: 12.0}, "No difference between new.py and old.py is shown."),
+        ({OLD: 12.0, NEW: 12.0}, "No difference shown between new.py and old.py."),
     ],
     ids=["faster", "slower", "alike"],
 )
@@ -84,7 +84,7 @@ def test_a_difference_is_said_in_seconds_of_a_run(seconds, headline):
     found = whole().verdict(measured(seconds))
     assert found.headline == headline
     (warning,) = found.warnings
-    assert warning.startswith("perfkit did not compare what the scripts computed")
+    assert warning.startswith("perfkit does not compare what the scripts compute")
     if seconds == PLAIN:
         assert found.much == "One run takes 12 instead of 40 s."
         assert (found.sure, found.winner, found.next) == ("sure", NEW, "")
@@ -195,7 +195,7 @@ def test_a_script_is_run_as_python_does_with_what_it_leaves_at_work(tmp_path):
         capture_output=True,
         text=True,
     )
-    said = "RunError: exits.py ended itself with 2.\nKeyError: 'age'\n"
+    said = "RunError: exits.py exited with 2.\nKeyError: 'age'\n"
     assert (ran.stdout, ran.returncode) == (said, 0), ran.stderr
 
 

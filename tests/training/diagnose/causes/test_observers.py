@@ -51,9 +51,9 @@ def test_what_may_steer_the_training_is_not_to_be_left_out():
     known = {"callbacks": ("WarmUp", "CSVLogger"), "steering": ("WarmUp",)}
     found = named(CALLBACK, **known)
     steering, logger = found["without WarmUp"], found["without CSVLogger"]
-    assert "out of callbacks" in logger.fix
-    assert "out of callbacks" not in steering.fix
-    assert "rather than leave it out" in steering.mind
+    assert "from callbacks" in logger.fix
+    assert "from callbacks" not in steering.fix
+    assert "but keep it" in steering.mind
     assert logger.mind == ""
 
 
@@ -97,7 +97,7 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     known = {"data": "tf.data", "steps": 5}
     assert observers.ENDLESS in named(EPOCH_BOUNDARY, **known)
     assert "steps_per_epoch" in why(EPOCH_BOUNDARY, **known, endless=True)
-    assert "nobody knows" in why(EPOCH_BOUNDARY, data="tf.data")
+    assert "is unknown" in why(EPOCH_BOUNDARY, data="tf.data")
     assert "arrays" in why(EPOCH_BOUNDARY, data="arrays", steps=5)
     several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
     assert "no multiple" in why(EPOCH_BOUNDARY, **several)
@@ -167,7 +167,7 @@ def test_no_validation_is_put_off_beyond_the_last_epoch():
     found = named(VALIDATION, **known, asked=3)
     assert list(found) == ["without validation", "validation every 3 epochs"]
     mind = found["validation every 3 epochs"].mind
-    assert mind.startswith("`EarlyStopping`: a patience counts validations")
+    assert mind.startswith("`EarlyStopping` counts its patience in validations")
     assert "divide it by 3" in mind
     (alone,) = named(VALIDATION, **known, asked=1).values()
     assert (alone.name, alone.mind) == ("without validation", "")
