@@ -94,8 +94,8 @@ def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
     )
     said = verdict_of(found)
     assert (
-said.headline == "This run does not show whether anything slows this training."
-
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert '"tf.function"' in said.much
     assert said.next == "Its steps compute in no function. Use one."
 
@@ -211,8 +211,8 @@ def test_nothing_is_called_healthy_while_much_is_open(more):
     found = with_xla(diagnosis(causes=(), **more), **{} if more else OPEN)
     said = verdict_of(found)
     assert (
-said.headline == "This run does not show whether anything slows this training."
-
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert said.sure == "not known yet"
     assert ('"graph"' if more else '"XLA"') in said.much
     assert said.next == "Run again with `--budget 240`."
@@ -259,8 +259,8 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     # What the first look has seen at work can be run.
     said = verdict_of(diagnosis((), step=None, facts={"step_s": 83.0}, **ended))
     assert (
-said.headline == "This run does not show whether anything slows this training."
-
+        said.headline == "This run does not show whether anything slows this training."
+    )
     assert said.much == f"A step takes about 83 s. It then {message}."
     assert remedy in said.next
 
