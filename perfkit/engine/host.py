@@ -130,9 +130,10 @@ def environment_of(place: Place) -> Environment:
         needed.append("tf_keras")
     for part in needed:
         if not answer["found"].get(part):
-            raise MissingPartError(
-                f"{name} has no {_NAMES[part]}: give another environment."
-            )
+            todo = "give another environment"
+            if not place.python:
+                todo = "install it there, or race an environment that has it: --python"
+            raise MissingPartError(f"{name} has no {_NAMES[part]}: {todo}.")
     lacks = tuple(part for part in _LENT if not answer["found"][part])
     if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
         missing = " and ".join(part for part in lacks if _LENT[part])

@@ -15,11 +15,13 @@ import keras
 import numpy as np
 import pytest
 
+import perfkit
 from perfkit.engine.host import Environment
+from perfkit.engine.tick import Pause
 from perfkit.engine.trial import LOSSES
+from perfkit.errors import MissingPartError
 from perfkit.machine import environment
-from perfkit.training.diagnose import backend
-from perfkit.training.diagnose.epochs import EPOCH_END
+from perfkit.training.diagnose import backend, epochs
 from perfkit.training.diagnose.training import handed_over
 from perfkit.training.race import race as sessions
 from perfkit.training.race import start
@@ -146,6 +148,21 @@ def test_keras_2_is_the_module_that_a_variable_asks_for(monkeypatch):
     assert backend.backend_name() == "tensorflow"
 
 
+@pytest.mark.parametrize("shortens", [True, False])
+def test_only_where_keras_ends_a_validation_early_is_one_shortened(
+    monkeypatch, shortens
+):
+    monkeypatch.setattr(epochs, "_MOMENT_S", 0.0)
+    model = SimpleNamespace(stop_evaluating=False)
+    validating = epochs.Validating(10, shortens=shortens)
+    validating.begin()
+    for count in range(1, 4):
+        validating.reach(count, model)
+    assert model.stop_evaluating is shortens
+    told = validating.end(1000)
+    assert (told[0] == Pause(epochs.VALIDATION, every=1000)) is not shortens
+
+
 # The shared start.
 
 
@@ -269,7 +286,7 @@ def test_what_is_beside_the_rate_stands_in_a_table():
     assert rows["trains on"] == ["TensorFlow", "JAX"]
     assert rows["until the first step is done"] == ["2 s", "1 s"]
     assert rows["memory, at most"] == ["500 MB", "300 MB"]
-    assert EPOCH_END not in rows
+    assert "end of an epoch" not in rows
     assert "From the same weights" in job.sentences[0]
 
 
@@ -308,3 +325,11 @@ def test_a_script_of_tf_keras_is_raced_with_keras_2(
     old, new = sessions.open_race(Asked(trainings=files))._race.sides
     assert (environment.LEGACY in dict(old.place.variables)) is is_legacy
     assert new.place.variables == ()
+
+
+@pytest.mark.parametrize("look", [perfkit.diagnose, perfkit.lines, perfkit.profile])
+def test_what_needs_tensorflows_graphs_refuses_another_backend(tmp_path, look):
+    head = 'import os\nos.environ["KERAS_BACKEND"] = "jax"'
+    write(tmp_path, train_py=f"{head}\n{SCRIPT}")
+    with pytest.raises(MissingPartError, match="Keras trains with jax here, and this"):
+        look(str(tmp_path / "train.py"))
