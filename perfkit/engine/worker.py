@@ -108,8 +108,11 @@ def _send(sink: Connection, message: tuple[Any, ...]) -> None:
 
 def _seed(seed: int) -> None:
     random.seed(seed)
-    if "keras" in sys.modules:
-        sys.modules["keras"].utils.set_random_seed(seed)
+    # PyTorch keeps Keras out of the launcher, and Keras draws from it.
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    if keras := sys.modules.get("tf_keras") or sys.modules.get("keras"):
+        keras.utils.set_random_seed(seed)
     elif "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
 

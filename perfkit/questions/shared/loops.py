@@ -65,7 +65,9 @@ def described(argument: Any) -> str:
     if shape is None:
         return f"{type(argument).__name__} {argument}"
     sizes = ["?" if size is None else str(size) for size in shape]
-    return f"{argument.dtype.name}[{', '.join(sizes)}]"
+    # PyTorch writes "torch.float32".
+    dtype = getattr(argument.dtype, "name", str(argument.dtype).rpartition(".")[2])
+    return f"{dtype}[{', '.join(sizes)}]"
 
 
 def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:

@@ -19,8 +19,9 @@ from typing import Any
 
 from perfkit.engine.tick import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
-from perfkit.questions.shared.loops import Told, Turnstile, wait
+from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
+from perfkit.training.diagnose.backend import wait
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,

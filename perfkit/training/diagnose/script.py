@@ -30,8 +30,10 @@ from greenlet import getcurrent, greenlet
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
+from perfkit.machine.environment import is_legacy
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
+from perfkit.training.diagnose.backend import load_keras
 from perfkit.training.diagnose.replica import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
@@ -265,7 +267,7 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
 
 # Methods of dicts, bars and environments that steps may be called by as well.
 _COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
-_LIBRARIES = frozenset({"keras", "tensorflow"})
+_LIBRARIES = frozenset({"keras", "tensorflow", "tf_keras"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
 
@@ -298,8 +300,7 @@ class Script:
             BadParameterError: It came to its end without training.
             Exception: What the script raised.
         """
-        import keras
-
+        keras = load_keras()
         tree, looped = parse(self.path), parse(self.path)
         line, steps = self.line_of_fit(tree), MarkSteps(looped).count
         loops = not source.trains_by_fit(tree) or trains_either_way(looped)
@@ -309,7 +310,8 @@ class Script:
         passed = set[int]()
         keras.Model.fit = _taking(real, self, line, passed)
         finder = _NoKeras2()
-        sys.meta_path.insert(0, finder)
+        if not is_legacy(os.environ):
+            sys.meta_path.insert(0, finder)
         try:
             training = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
@@ -328,7 +330,8 @@ class Script:
             raise
         finally:
             keras.Model.fit = real
-            sys.meta_path.remove(finder)
+            if finder in sys.meta_path:
+                sys.meta_path.remove(finder)
         if training is None and not (loops and steps):
             raise BadParameterError(
                 f"{Path(self.path).name} ended without a call of fit."
@@ -377,8 +380,16 @@ class Script:
         return main
 
 
-def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
+def script(
+    path: Path, arguments: tuple[str, ...] = (), fit: int = 0, *, keras_2: bool = False
+) -> Script:
     """Read a script and refuse what trains nothing, before anything of it runs.
+
+    Args:
+        path: Of the file.
+        arguments: What stands behind its name on its own command line.
+        fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
+        keras_2: Whether it may train with ``tf_keras``.
 
     Raises:
         BadParameterError: It cannot be read, or nowhere calls what trains.
@@ -395,7 +406,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         marked = MarkSteps(parse(str(path))).count
     except source.UNREADABLE as error:
         raise unreadable(path, error) from None
-    if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
+    has_keras_2 = "tf_keras" in names and importlib.util.find_spec("tf_keras")
+    if has_keras_2 and not keras_2:
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")
     # Scalers may be all that is fitted where a loop trains.
     fits = bool(names & FITS) and not (scalers and names & STEPS)
@@ -506,12 +518,10 @@ class _NoKeras2(MetaPathFinder):
 
 def not_trained(arguments: dict[str, Any]) -> Any:
     """What stands for the history of a training that was passed over."""
-    from keras.callbacks import History
-
     names = ["loss", *metrics_of(arguments["self"])]
     if epochs_between(arguments):
         names += [f"val_{name}" for name in names]
-    history: Any = History()
+    history: Any = load_keras().callbacks.History()
     history.set_model(arguments["self"])
     history.epoch = list(range(int(arguments.get("epochs") or 1)))
     history.set_params({"verbose": 0, "epochs": len(history.epoch), "steps": None})
@@ -557,7 +567,8 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         y, weight = arguments.pop("y", None), arguments.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         # A dataset of one's own may have a shape as well.
-        is_complete = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
+        is_dataset = kind_of(x) in ("tf.data", "PyDataset", "DataLoader")
+        is_complete = is_dataset or not hasattr(x, "shape")
         data = x if y is None and is_complete else tuple(parts)
         # Keras trains for one where a script asks for none.
         hand_over((model, _as_data(data, y), {"epochs": 1} | arguments))

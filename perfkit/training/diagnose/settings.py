@@ -51,9 +51,12 @@ class Setting:
 def read_settings() -> dict[str, list[str]]:
     """The lines that set something in this process, by cause.
 
-    Reads TensorFlow's state in this thread, and starts no device.
+    Reads TensorFlow's state in this thread, and starts no device; where TensorFlow is
+    not loaded there is none.
     """
     lines: dict[str, list[str]] = {}
+    if "tensorflow" not in sys.modules:
+        return lines
     for setting in SETTINGS:
         # What is private to TensorFlow may be gone in another version.
         with contextlib.suppress(ImportError, AttributeError):

@@ -8,6 +8,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
 import tempfile
 import threading
@@ -28,7 +29,7 @@ from perfkit.machine.environment import anonymize, check_trains
 from perfkit.machine.record import Machine
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.training.diagnose import failure
-from perfkit.training.diagnose.maker import digest, maker, name_of
+from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.profile.course import STEPPED, stepped, traces
 
 MOST_STEPS, LONGEST_S = 10, 300.0
@@ -72,7 +73,7 @@ def profile(
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
     xprof = version()
-    check_trains()
+    check_trains(os.environ | assigned(make))
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
     # One after the other: two measurements at once would measure each other.

@@ -32,7 +32,7 @@ from perfkit.training.diagnose.rounds import AS_GIVEN, baseline, to_variant
 from perfkit.training.diagnose.split import split
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
-from perfkit.training.race.sides import LEFT, Side, Work
+from perfkit.training.race.sides import LEFT, First, Side, Work
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 # What a reader calls the parts of a step.
@@ -109,6 +109,10 @@ class Race(Experiment):
             side.name: Variant(side.name, self.work(side), against=self.baseline)
             for side in self.sides
         }
+
+    def look(self, side: Side) -> Callable[[], Iterator[Any]]:
+        """Make the first look at a side, which notes its facts."""
+        return First(side)
 
     def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
         """Make a trial of a side, without these parts of it."""
@@ -397,10 +401,10 @@ def where(
         for name, label in _PARTS.items()
         if any(name in column for column in columns.values())
     )
-    return _fold("Where the time of a step goes", ("part of a step", *columns), rows)
+    return fold("Where the time of a step goes", ("part of a step", *columns), rows)
 
 
-def _fold(
+def fold(
     title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
 ) -> tuple[Fold, ...]:
     """A table under a title; nothing where it has no rows."""
@@ -447,4 +451,4 @@ def packages(
         if len({column.get(name) for column in versions}) > 1
     )
     headings = ("package", *(side.name for side in sides))
-    return _fold("Packages that differ", headings, rows)
+    return fold("Packages that differ", headings, rows)
