@@ -93,7 +93,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     assert edit.new == "model.fit(x, y, batch_size=64)"
     room = "perfkit's limit of 256 MB"
     assert found.warnings[0] == f"Batches of 4,096 fit into {room}, and 4,352 do not."
-    assert "learns otherwise" in found.warnings[1]
+    assert "learns differently" in found.warnings[1]
     assert (found.winner, found.next) == ("", ""), "three sizes are equally fast"
 
 

@@ -131,7 +131,7 @@ def changed(change):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (changed(lambda _: None), "still to be written"),
+        (changed(lambda _: None), "write its function first"),
         (changed(lambda answer: answer[:, 1:]), "shape (2, 7, 8, 4) instead of (2, 8,"),
         (changed(lambda answer: answer.astype(np.float16)), "off by up to"),
         (changed(lambda answer: answer + 1e-3), "off by up to 0.001"),

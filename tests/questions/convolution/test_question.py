@@ -55,7 +55,7 @@ def test_what_cannot_be_convolved_is_refused_before_anything_runs():
         Convolution(side=4, kernel=5)
     with pytest.raises(BadParameterError, match="GB; choose a smaller batch"):
         Convolution(side=256, batch=64)
-    with pytest.raises(BadParameterError, match="7 is no function"):
+    with pytest.raises(BadParameterError, match="7 is not a function"):
         experiment("convolution", mine=7)
 
 
@@ -85,7 +85,7 @@ def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
     empty = experiment(
         "convolution", mine=lambda *given: None, variants="numpy taps", **SMALL
     )
-    assert "still to be written" in refused(empty)["yours"]
+    assert "write its function first" in refused(empty)["yours"]
     asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
     assert set(refused(asked)) == set(GROUPS["mistakes"])
 
@@ -217,7 +217,7 @@ def test_counts_are_compared_at_equal_work_and_told_apart_only_by_a_difference()
     assert found.headline.startswith("Choose 72 in, 72 out")
     assert "runs at 1.3 times the speed of 64 in, 64 out: 29" in found.much
     rows = {row.label: row.value for row in found.facts}
-    assert rows["65 in, 65 out: speed over that of 64 in, 64 out"] == "0.62×"
+    assert rows["65 in, 65 out: speed relative to 64 in, 64 out"] == "0.62×"
     slower = verdict(rates | {"72 in, 72 out": 70}, asked=counts())
     assert slower.headline == "Keep 64 in, 64 out, and avoid 65 in, 65 out."
     assert slower.next == "The same holds for 72 in, 72 out."

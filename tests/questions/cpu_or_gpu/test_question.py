@@ -92,7 +92,7 @@ def test_a_gpu_that_cannot_be_used_is_said_before_the_run(gpus, monkeypatch):
 
 def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
     found = verdict(measured(steps(ONE, TWO)))
-    where = r"Train on both cores from about width 1\d0 on, on one core below."
+    where = r"Train on both cores from about width 1\d0 up, on one core below."
     assert re.fullmatch(where, found.headline)
     much = r"At width 2,048 training runs (1\.9|2\.0) times as fast"
     assert re.search(much, found.much)

@@ -79,7 +79,7 @@ def of_a_few(images, decode, draws, augment, batch):
 
 
 WRONG = {
-    "still to be written": lambda files: None,
+    "write its function first": lambda files: None,
     "cache before the augmentation, not after it": (
         lambda files, count, example, batch: (
             files.take(count).map(example).cache().repeat().batch(batch)

@@ -126,7 +126,7 @@ REASONS = {
     "never advised": (
         NAIVE | {"frozen cache": 9000},
         {},
-        '"frozen cache" does not count: each image is augmented once',
+        '"frozen cache" does not count: every epoch sees the same',
     ),
     "too large": (
         FED | {"cache": 1200},
@@ -155,20 +155,20 @@ ROWS = {
     "ceiling": (
         FED | {"synthetic": 1000},
         {},
-        '"prefetch", of the rate of "synthetic"',
+        '"prefetch": share of the rate of "synthetic"',
         "80 %",
     ),
     "limit": (
         FED | {"cache": 3000} | LIMIT,
         {},
-        '"prefetch", which decodes whole images, of the rate of "decode limit"',
+        '"prefetch", which decodes whole images: share of the rate of "decode limit"',
         "80 %",
     ),
     "squares": (
         FED | LIMIT | {"crop while decoding": 1200},
         {},
-        '"crop while decoding", which decodes only its square, of the rate of "decode '
-        'limit"',
+        '"crop while decoding", which decodes only its square: share of the rate of '
+        '"decode limit"',
         "120 %",
     ),
     "images": (FED, {}, "Images fed", "256 of about 500 by 375 px, 101 KB each"),
@@ -186,7 +186,7 @@ def test_a_number_that_was_measured_is_a_row(name):
     rates, more, label, value = ROWS[name]
     rows = {row.label: row for row in verdict(measured(rates, **more)).facts}
     assert rows[label].value == value
-    assert bool(rows[label].interval) is ("of the rate of" in label)
+    assert bool(rows[label].interval) is ("share of the rate" in label)
 
 
 def test_where_a_gpu_computes_a_short_wait_is_not_doubted_and_alone_nothing_trains():

@@ -107,7 +107,7 @@ def test_modes_are_held_against_a_mode_and_with_fit_against_that_too():
 def test_what_keras_does_by_default_is_said_as_it_was_seen(xla, does):
     fit = Trial(variant="fit", round=9, outcome="stopped", notes={BY_DEFAULT: xla})
     said = facts({"eager loop": 0.01, "fit": 0.001}, extra=(fit,))
-    assert said == {"fit, where nobody asks for XLA": does}
+    assert said == {"fit, without a setting for XLA": does}
 
 
 NUMBERS = {"tf.function": 0.001, "Python number": 0.1, "number as tensor": 0.001}

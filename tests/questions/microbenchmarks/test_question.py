@@ -133,7 +133,7 @@ def test_a_healthy_machine_has_no_weak_part_and_shares_or_rates_are_said():
     assert "of what 2 cores can do in theory" in said
     bare = {**parts.RATES, benchmark.BASELINE: (2e11, "FLOP", "arrays", None)}
     found = judge(parts.measured(bare))
-    assert found.headline.endswith("is not known here.")
+    assert found.headline.endswith("are not known here.")
     assert re.search(r"float32: [\d.]+ GFLOP/s", found.much)
     facts = {fact.label: fact.value for fact in judge(timed()).facts}
     assert facts["A call of a tf.function"].startswith("2")

@@ -133,7 +133,7 @@ def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
     assert 'set_dtype_policy("float32")' in edit.old
     assert '`dtype="float32"`' in found.next
     # Nothing was learnt.
-    assert "not known yet" in found.warnings[0]
+    assert "does not show" in found.warnings[0]
     steps = FASTER | {"mixed_bfloat16 on plain AVX-512": 0.001}
     assert verdict(measured(steps)).winner == "mixed_bfloat16"
 

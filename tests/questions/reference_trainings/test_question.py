@@ -133,7 +133,7 @@ def test_without_a_resident_control_or_sound_notes_the_parts_alone_are_open():
     [
         ("tiny dense", ""),
         ("wide dense", "Not tried here: it may not."),
-        ("small CNN from JPEG", "The run ended before it."),
+        ("small CNN from JPEG", "The run ended too early."),
         ("small CNN from disk", "It raised ValueError: no."),
     ],
 )

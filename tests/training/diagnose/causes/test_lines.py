@@ -202,7 +202,7 @@ def test_what_cannot_be_left_out_is_known_before_it_is_tried():
     assert "tf.function" in obstacle(held)
     two = keras.Model(x := keras.Input((2,)), [keras.layers.Dense(1)(x)] * 2)
     assert "several" in obstacle(training(two, loss=["mse", "mae"]), LOSS)
-    assert "not found" in obstacle(training(metrics=["mse"]), METRIC)
+    assert "did not find" in obstacle(training(metrics=["mse"]), METRIC)
     assert obstacle(training(metrics=["mse", "mae"]), METRIC) == ""
 
 

@@ -100,7 +100,7 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     assert "is unknown" in why(EPOCH_BOUNDARY, data="tf.data")
     assert "arrays" in why(EPOCH_BOUNDARY, data="arrays", steps=5)
     several = {"data": "tf.data", "steps": 100, "steps_per_execution": 16}
-    assert "no multiple" in why(EPOCH_BOUNDARY, **several)
+    assert "not a multiple" in why(EPOCH_BOUNDARY, **several)
 
 
 def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():
