@@ -19,6 +19,8 @@ THREAD, COPYING = "Python of another thread", "copying to the GPU"
 HOT = 0.08
 # So many are named.
 MOST_HOT = 6
+# After so many ends of each the memory is read; what holds the others comes first.
+READ_EVERY = {"fit": 1, "epoch": 1, "pass": 1, "predict": 10, "train_on_batch": 100}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +181,29 @@ class Tip:
     group: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """What something that a training repeats adds to memory and does not give back.
+
+    Attributes:
+        unit: What ends, of ``READ_EVERY``.
+        each_bytes: That every ``READ_EVERY`` ends add.
+        low: Lower end of the 95 % interval of ``each_bytes``.
+        high: Upper end of it.
+        ends: How often so many ended.
+        kept: ``"models"`` or ``"traces"`` where a line makes those as often.
+        line: Index of that line, or of the one that calls the unit; -1 for none.
+    """
+
+    unit: Literal["fit", "epoch", "pass", "predict", "train_on_batch"]
+    each_bytes: float
+    low: float
+    high: float
+    ends: int
+    kept: Literal["models", "traces", ""] = ""
+    line: int = -1
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Account(Replayable):
     """Where the seconds of a script went, by line, in the time that it was looked at.
@@ -201,6 +226,7 @@ class Account(Replayable):
         lines: The most expensive first.
         stages: Of the input.
         epochs_s: Seconds of each epoch that ended.
+        growth: What it adds to memory; None where no growth is shown.
         tips: What people do about it, the largest share first.
         text: Lines around the hot ones, by file (and cell), then by number.
         code: A digest of the script.
@@ -228,6 +254,7 @@ class Account(Replayable):
     lines: tuple[Line, ...] = ()
     stages: tuple[Stage, ...] = ()
     epochs_s: tuple[float, ...] = ()
+    growth: Growth | None = None
     tips: tuple[Tip, ...] = ()
     text: dict[str, dict[str, str]] = field(default_factory=dict)
     code: str = ""

@@ -11,6 +11,7 @@ from perfkit.findings.account import (
     INPUT,
     KINDS,
     MOST_HOT,
+    READ_EVERY,
     Account,
     Line,
     Stage,
@@ -38,6 +39,25 @@ _MOST_CALLS, _MOST_STAGES = 3, 20
 _FEW_UPDATES = 20
 # Epochs that take so many times as long at last grow.
 _GROWS = 1.3
+# When memory grows, by ``Growth.unit``.
+_EACH = {
+    "fit": "with each `fit`",
+    "epoch": "with each epoch",
+    "pass": "with each pass over the data",
+}
+# What keeps it, by ``Growth.kept``: what a line does, and what to do about it.
+_KEEPS = {
+    "models": (
+        " makes a model each time, and the one before stays",
+        "Make the model once, or call `keras.backend.clear_session()` before the next",
+    ),
+    "traces": (
+        " has a function traced each time, and its graph stays, with `jit_compile` its "
+        "compiled code, too",
+        "Make the function once, outside of the loop, and hand it tensors of one shape",
+    ),
+    "": ("", "Keep no tensors in a list, a callback or a global: keep `float(loss)`"),
+}
 
 
 def verdict(account: Account) -> Verdict:
@@ -123,6 +143,28 @@ def report(account: Account) -> Report:
         foot=(f"Seen on {account.machine.summary}, {minute(account.recorded)}.",),
         path=account.path,
     )
+
+
+def memory_advice(account: Account) -> tuple[str, str, str]:
+    """What the training adds to memory, what to do, and where; "" each for nothing."""
+    growth = account.growth
+    if growth is None:
+        return "", "", ""
+    each = _EACH.get(
+        growth.unit, f"with every {READ_EVERY[growth.unit]} calls of `{growth.unit}`"
+    )
+    amount = units.between(growth.each_bytes, growth.low, growth.high, _size)
+    total = _size(growth.each_bytes * growth.ends)
+    where = account.lines[growth.line].where if growth.line >= 0 else ""
+    behind, remedy = _KEEPS[growth.kept]
+    reason = f" {where}{behind}." if where and behind else ""
+    sentence = f"Memory grows by {amount} {each}, {total} so far.{reason}"
+    return sentence, remedy, where
+
+
+def _size(amount: float) -> str:
+    """Bytes with two digits."""
+    return units.size(float(f"{amount:.2g}"))
 
 
 def listing(account: Account) -> Listing:
@@ -243,6 +285,9 @@ def _besides(account: Account) -> Iterator[str]:
         if len(later) >= 3 and after > _GROWS * before:
             took = units.instead(units.seconds(after), units.seconds(before))
             yield f"Epochs get longer: the last ones took {took}."
+    grows, remedy, _ = memory_advice(account)
+    if grows:
+        yield f"{grows} {remedy}."
 
 
 def _tips(account: Account) -> Table:

@@ -362,6 +362,11 @@ def _account_faults(account: Account) -> Iterator[str]:
             yield "a tip is about a line that is not there"
         if not 0 <= tip.share <= 1:
             yield "a tip is about more or less than a share"
+    if growth := account.growth:
+        if growth.line not in range(-1, lines):
+            yield "memory grows on a line that is not there"
+        if not 0 < growth.low <= growth.each_bytes <= growth.high or growth.ends < 1:
+            yield "the growth of memory lies outside its interval, or is not above 0"
     for stage in account.stages:
         if stage.line not in range(-1, lines):
             yield "a stage is on a line that is not there"

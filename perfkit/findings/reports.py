@@ -456,8 +456,12 @@ def _to_change(diagnosis: Diagnosis) -> Table:
                 compared.sure if compared else "",
             )
         )
+    strong = 0 if rows else -1
+    if diagnosis.account and diagnosis.account.growth:
+        grows, remedy, where = account_report.memory_advice(diagnosis.account)
+        rows.append((f"{remedy}. {grows}", where, "not tested", "likely"))
     headings = ("change", "line", "as fast", "how sure")
-    return Table("Changes", headings, tuple(rows), 0)
+    return Table("Changes", headings, tuple(rows), strong)
 
 
 def _besides(diagnosis: Diagnosis) -> Iterator[str]:

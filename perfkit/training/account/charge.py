@@ -68,6 +68,7 @@ _AS_SEEN = (
         "settings",
         "padded",
     ),
+    *("memory", "models", "fills"),
 )
 
 
@@ -133,8 +134,9 @@ def _above(path: str) -> Iterator[str]:
 
 class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
-        # Recordings of GPUs are from before padding was heard.
-        self.raw = raw = {"padded": []} | raw
+        # Recordings of GPUs are from before padding was heard and memory was read.
+        unread = {"memory": [], "models": [], "fills": (False, False)}
+        self.raw = raw = {"padded": [], **unread} | raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
         self.once_s = self.elsewhere_s = 0.0
@@ -491,12 +493,12 @@ class _Charging:
                     self.definitions.append([*place, *definition])
 
     def _add_setters(self) -> None:
-        for _, place in self.raw["settings"]:
-            if place:
-                # It has a row, although it takes no time itself.
-                self.rows[tuple(place)].beside_s += 0.0
-        for file, line, _ in self.raw["padded"]:
-            self.rows[file, line].beside_s += 0.0
+        places = [place for _, place in self.raw["settings"] if place]
+        for file, line, _ in (*self.raw["padded"], *self.raw["models"]):
+            places.append((file, line))
+        for place in places:
+            # It has a row, although it takes no time itself.
+            self.rows[tuple(place)].beside_s += 0.0
 
     def _add_beside(self) -> None:
         if not self.traced_s:

@@ -218,10 +218,13 @@ class _Windows:
         place.mkdir()
         self._began = time.perf_counter()
         marks = Marks(str(place), all_operations=True)
+        memory = self.sampler.watch.memory
+        memory.begin_window()
         try:
             marks.start()
         except BadParameterError as error:
             # The user's own profiler runs: the samples are kept.
+            memory.end_window()
             self.failed, self._due = str(error), []
             self.sampler.skip()
             return
@@ -243,6 +246,7 @@ class _Windows:
         self.sampler.window = None
         marks, self._marks = self._marks, None
         marks.stop()
+        self.sampler.watch.memory.end_window()
         self.sampler.skip()
         self.looking_s += time.perf_counter() - self._began
         self._length = self._next_length()

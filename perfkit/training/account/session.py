@@ -27,6 +27,7 @@ from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
+from perfkit.training.account.memory import growth_of
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import (
     OTHER_CELL,
@@ -189,6 +190,7 @@ class AccountSession:
             lines=lines,
             stages=stages,
             epochs_s=tuple(end - begin for begin, end in charges["epochs"] if end),
+            growth=growth_of(charges, lines, index),
             code=digest(self._maker),
             stopped=self._stopped.is_set(),
             **{name: charges[name] for name in _AS_TOLD},

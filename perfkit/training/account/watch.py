@@ -20,8 +20,18 @@ from itertools import chain
 from types import FrameType
 from typing import Any
 
-from perfkit.training.account.places import Kind, Place, Places, note_makers, place_of
+from perfkit.findings.account import READ_EVERY
+from perfkit.training.account.memory import MemoryReadings, fills_up
+from perfkit.training.account.places import (
+    Kind,
+    Place,
+    Places,
+    note_makers,
+    outwards,
+    place_of,
+)
 from perfkit.training.diagnose import settings
+from perfkit.training.diagnose.loop import LIBRARIES, package_at
 from perfkit.training.diagnose.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
@@ -74,6 +84,10 @@ class Watch:
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
+        memory: Read at the ends of epochs, fits and passes over the data.
+        models: How many each line made.
+        optimizers: Updates of each, as far as they were counted. Nothing here holds
+            what the training would let go of: its memory would not come back.
         is_tracing: Whether a function is being traced now.
         steps: Of ``fit``, as its callbacks count them.
         trained_at: When gradients were taken for the first time; 0.0 for never.
@@ -91,7 +105,9 @@ class Watch:
     traces: list[Trace] = field(default_factory=list)
     operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
     epochs: list[list[float]] = field(default_factory=list)
-    optimizers: dict[int, Any] = field(default_factory=dict)
+    memory: MemoryReadings = field(default_factory=MemoryReadings)
+    models: Counter[Place] = field(default_factory=Counter)
+    optimizers: dict[Any, int] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Place] = field(default_factory=dict)
     padded: dict[Place, float] = field(default_factory=dict)
@@ -128,14 +144,13 @@ class Watch:
 
     def updates(self) -> int:
         """Return the updates of weights, by optimizers, ``fit`` and gradients."""
-        total = 0
-        for optimizer in list(self.optimizers.values()):
+        for reference in list(self.optimizers):
             try:
-                total += int(optimizer.iterations.numpy())
+                self.optimizers[reference] = int(reference().iterations.numpy())
             except Exception:
-                # An optimizer under a strategy, or still being made, has no number.
+                # One under a strategy, still being made, or gone has no number.
                 continue
-        return max(total, self.steps, self.gradients)
+        return max(sum(self.optimizers.values()), self.steps, self.gradients)
 
     def as_note(self) -> dict[str, Any]:
         """Return everything that was heard, as JSON."""
@@ -157,6 +172,9 @@ class Watch:
             "settings": [*self._settings()],
             "padded": [[*place, share] for place, share in self.padded.items()],
             "epochs": self.epochs,
+            "memory": [[*key, ends] for key, ends in self.memory.bytes_at.items()],
+            "models": [[*place, count] for place, count in self.models.items()],
+            "fills": fills_up([kind for _, kind in self.stages]),
             "updates": self.updates(),
         }
 
@@ -192,8 +210,10 @@ class Watch:
             if kind == "layer":
                 self.layers[name] = weakref.ref(item)
                 self.classes[name] = type(item).__name__
+                if hasattr(item, "train_step"):
+                    self.models[place] += 1
         if kind == "optimizer":
-            self.optimizers[id(item)] = item
+            self.optimizers[weakref.ref(item)] = 0
 
     def _count_calls(self, owner: Any) -> None:
         # Of what is inherited that of Keras's own bases alone.
@@ -210,12 +230,16 @@ class Watch:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
-            if places.role(frame.f_code) == Kind.USER:
-                place = place_of(frame)
-                calls[place, name] += 1
-                if compiled:
-                    self.makers["compile", ""] = place
-            return original(*args, **kwargs)
+            if places.role(frame.f_code) != Kind.USER:
+                return original(*args, **kwargs)
+            place = place_of(frame)
+            calls[place, name] += 1
+            if compiled:
+                self.makers["compile", ""] = place
+            returned = original(*args, **kwargs)
+            if name in READ_EVERY:
+                self.memory.note_end(name, place)
+            return returned
 
         return call
 
@@ -230,6 +254,22 @@ class Watch:
             return options
 
         owner._metadata = property(metadata)
+        iterate = owner.__iter__
+
+        # The sampler skips frames of this name.
+        @functools.wraps(iterate)
+        def call(dataset: Any) -> Any:
+            # A pass of the user's own begins where the one before it has ended; one of
+            # Keras's is in a ``fit``.
+            for frame in outwards(sys._getframe(1)):
+                if self.places.role(frame.f_code) == Kind.USER:
+                    self.memory.note_end("pass", place_of(frame))
+                    break
+                if package_at(frame) in LIBRARIES:
+                    break
+            return iterate(dataset)
+
+        owner.__iter__ = call
 
     def _note_epochs(self, owner: Any) -> None:
         begin, end = owner.on_epoch_begin, owner.on_epoch_end
@@ -247,6 +287,8 @@ class Watch:
             finally:
                 if self.epochs:
                     self.epochs[-1][1] = time.perf_counter()
+                    place = self.places.place(sys._getframe(1))
+                    self.memory.note_end("epoch", place)
 
         @functools.wraps(step)
         def steps(*args: Any, **kwargs: Any) -> Any:

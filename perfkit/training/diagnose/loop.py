@@ -220,10 +220,14 @@ def package_of(function: Any) -> str:
     return str(getattr(function, "__module__", "")).partition(".")[0]
 
 
+def package_at(frame: FrameType) -> str:
+    """The package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
 def is_own(frame: FrameType) -> bool:
     """Whether it runs code of the user's."""
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package not in _FOREIGN_PACKAGES
+    return package_at(frame) not in _FOREIGN_PACKAGES
 
 
 # So many epochs may be begun: enough to see one of them end while all is warm.

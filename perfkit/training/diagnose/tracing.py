@@ -12,6 +12,7 @@ import itertools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +89,8 @@ class Tracing:
 
     traces: list[Traced] = field(default_factory=list)
     ready: int = 0
-    _references: list[Any] = field(default_factory=list)
+    _codes: list[Any] = field(default_factory=list)
+    _numbers: Any = field(default_factory=weakref.WeakKeyDictionary)
 
     def look(self) -> None:
         """Note every trace from now on, if this TensorFlow shows them."""
@@ -156,17 +158,23 @@ class Tracing:
         # AutoGraph and TensorFlow's decorators wrap all functions in the same one.
         wrapped: Any = getattr(options, "python_function", None)
         function = inspect.unwrap(wrapped)
-        code = getattr(function, "__code__", function)
-        # Kept, so that no other function gets its number.
-        self._references.append((function, code))
+        code = getattr(function, "__code__", None)
+        # Kept, so that no other code gets its number. A function is not: it may hold a
+        # model, whose memory then would not come back.
+        self._codes.append(code)
+        try:
+            number = self._numbers.setdefault(function, len(self._codes))
+        except TypeError:
+            # What is unhashable, or cannot be referred to weakly, has but its address.
+            number = id(function)
         name = str(getattr(options, "name", "a function"))
         is_code = isinstance(code, CodeType)
         where = (code.co_filename, code.co_firstlineno) if is_code else None
         self.traces.append(
             Traced(
                 name=name,
-                source=(name, id(code)),
-                function=id(function),
+                source=(name, id(code) if code else number),
+                function=number,
                 arguments=_arguments(kind),
                 seconds=seconds,
                 library=_of_library(function),

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from perfkit.findings.account import Account, Call, Line, Retraced, Stage, Tip
+from perfkit.findings.account import (
+    Account,
+    Call,
+    Growth,
+    Line,
+    Retraced,
+    Stage,
+    Tip,
+)
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from tests.findings.made import MACHINE
@@ -58,6 +66,7 @@ def tip(cause="input", lines=(0,), share=0.5, **fields):
     return Tip(cause=cause, lines=lines, share=share, **known | fields)
 
 
+GROWTH = Growth(unit="epoch", each_bytes=5.02e6, low=4.6e6, high=5.41e6, ends=10)
 HOT = line(
     12,
     code="model.fit(data)",
@@ -103,6 +112,7 @@ def whole():
             Stage(path="Iterator::Root::Filter::Range", out=800),
         ),
         epochs_s=(9.0, 3.0, 3.0),
+        growth=replace(GROWTH, kept="traces", line=0),
         error="ValueError: lost",
         untraced="Another profiler runs.",
         text={"train.py#0": {"11": "# Fit it.", "12": "model.fit(data)"}},

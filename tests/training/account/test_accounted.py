@@ -7,7 +7,7 @@ import pytest
 from perfkit.findings.diagnosis import without_line
 from perfkit.training.diagnose.accounted import open_tips
 from perfkit.training.diagnose.verdict import verdict_of
-from tests.training.account.accounts import account, line, tip
+from tests.training.account.accounts import GROWTH, account, line, tip
 from tests.training.diagnose.diagnosed import RATES, SLOW_MAP, cause, diagnosis
 
 TIP = tip("python-between-steps", do="Do it for the whole batch at once")
@@ -117,3 +117,17 @@ def test_nothing_is_wrong_is_never_said_beside_a_tip(share, causes, group):
     assert one.do in f"{found.headline} {found.next}"
     # What would be said without it.
     assert one.do not in str(verdict_of(diagnosis(causes, healthy=True)))
+
+
+@pytest.mark.parametrize("causes", [(), (SLOW_MAP,)])
+def test_growing_memory_is_the_last_row_and_never_what_slows(causes):
+    plain, grows = (
+        diagnosis(causes, account=accounted(growth=growth), together=None)
+        for growth in (None, replace(GROWTH, line=0))
+    )
+    assert verdict_of(grows) == verdict_of(plain)
+    *rows, memory = grows.report.table.rows
+    assert tuple(rows) == plain.report.table.rows
+    assert "grows by 5 MB (4.6 MB to 5.4 MB) with each epoch" in memory[0]
+    assert memory[1:] == ("train.py, line 12", "not tested", "likely")
+    assert grows.report.table.strong == len(rows) - 1

@@ -1,9 +1,11 @@
 """What a person reads of an account."""
 
+from dataclasses import replace
+
 import pytest
 
 from perfkit.findings.account_report import verdict
-from tests.training.account.accounts import HOT, account, line, whole
+from tests.training.account.accounts import GROWTH, HOT, account, line, whole
 
 
 def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
@@ -53,3 +55,32 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
     assert warning.startswith(said)
     assert verdict(account(HOT)).warnings == ()
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentences"),
+    [
+        (
+            {},
+            "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each epoch, 50 MB so far. "
+            "Keep no tensors in a list, a callback or a global: keep `float(loss)`.",
+        ),
+        (
+            {"unit": "fit", "kept": "models", "line": 0},
+            "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each `fit`, 50 MB so far. "
+            "train.py, line 12 makes a model each time, and the one before stays. Make "
+            "the model once, or call `keras.backend.clear_session()` before the next.",
+        ),
+        (
+            {"unit": "train_on_batch", "low": 5.02e6, "high": 5.02e6},
+            "Memory grows by 5 MB with every 100 calls of `train_on_batch`, 50 MB so "
+            "far. Keep no tensors in a list, a callback or a global: keep "
+            "`float(loss)`.",
+        ),
+    ],
+)
+def test_growing_memory_is_told_with_its_interval_and_what_to_do(fields, sentences):
+    made = account(HOT, growth=replace(GROWTH, **fields))
+    assert made.report.besides[-1] == sentences
+    # It is not what slows the training.
+    assert made.verdict == account(HOT).verdict

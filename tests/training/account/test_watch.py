@@ -114,7 +114,35 @@ try:
 except ValueError:
     seen = "raised"
 """
-# The first script as it is, then watched; the other one with nothing heard before.
+KEPT = """
+import gc
+import weakref
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+x, y = np.ones((40, 4), "f4"), np.ones((40, 1), "f4")
+
+
+def train():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])  # @model
+    model.compile("adam", "mse")
+    for _ in range(2):
+        model.fit(x, y, epochs=3, verbose=0)  # @fit
+    return weakref.ref(model), weakref.ref(model.optimizer)
+
+
+references = [*train(), *train()]
+data = tf.data.Dataset.from_tensor_slices(x).cache()
+for _ in range(4):
+    for batch in data:  # @pass
+        pass
+keras.backend.clear_session()
+gc.collect()
+seen = [reference() is None for reference in references]
+"""
+# The first script as it is, then watched; the others with nothing heard before.
 RUNS = """
 import json, os
 from perfkit.training.account.places import Places
@@ -138,6 +166,8 @@ watch.begin()
 told = {"alone": alone, "train": heard(run("train.py"))}
 watch.__init__(watch.places)
 told["eager"] = heard(run("eager.py"))
+watch.__init__(watch.places)
+told["kept"] = heard(run("kept.py"))
 print("TOLD" + json.dumps(told, default=str))
 """
 
@@ -153,10 +183,11 @@ AT = lines(SCRIPT)
 
 @pytest.fixture(scope="module")
 def heard(tmp_path_factory):
-    """What is heard of both scripts."""
+    """What is heard of these scripts."""
     folder = tmp_path_factory.mktemp("watched")
     (folder / "train.py").write_text(SCRIPT)
     (folder / "eager.py").write_text(EAGER)
+    (folder / "kept.py").write_text(KEPT)
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     ran = subprocess.run(
@@ -262,3 +293,22 @@ def test_a_loop_of_the_users_own_and_what_it_traces_again_is_heard(heard):
     assert not any(one["trains"] for one in again)
     # A trace that raises ends as it should.
     assert told["seen"] == "raised"
+
+
+def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(heard):
+    told, at = heard["kept"], lines(KEPT)
+    ends = {
+        (unit, place[1]): [n for n, _ in read] for unit, place, read in told["memory"]
+    }
+    assert ends == {
+        ("epoch", at["fit"]): [*range(1, 13)],
+        ("fit", at["fit"]): [*range(1, 5)],
+        ("pass", at["pass"]): [*range(1, 5)],
+    }
+    assert all(held > 1e6 for *_, read in told["memory"] for _, held in read)
+    # A ``Sequential`` makes another model within.
+    assert [[n, count] for _, n, count in told["models"]] == [[at["model"], 4]]
+    assert told["fills"] == [True, True]
+    # Both models and their optimizers.
+    assert told["seen"] == [True] * 4
+    assert told["updates"] == 24
