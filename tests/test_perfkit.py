@@ -119,6 +119,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
         ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
         ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
+        ("perfkit.export('notebooks/00_start_here.ipynb')", "latex2mathml", "lab"),
         ("open_lab(perfkit.lab.Path())", "jupyterlab", "lab"),
     ],
 )
@@ -132,6 +133,7 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
         "except perfkit.PerfkitError as error: print(error)"
     )
     done = python(code)
-    sentence = f'`pip install ".[{extra}]"` in the folder of perfkit brings it.\n'
+    sentence = f'`pip install ".[{extra}]"` in the folder of perfkit.\n'
     assert done.stdout.endswith(sentence), done.stderr
+    assert f"pip install {module}` brings it" in done.stdout
     assert f"needs {module}, which is not installed" in done.stdout
