@@ -85,5 +85,6 @@ def need(module: str, subject: str, extra: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise MissingPartError(
             f"{subject} needs {module}, which is not installed in this environment: "
-            f'run `pip install ".[{extra}]"` in the folder of perfkit.'
+            f"`{installing(module)}` installs it, and so does "
+            f'`pip install ".[{extra}]"` in the folder of perfkit.'
         )

@@ -77,6 +77,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
         ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
         ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
+        ("perfkit.export('notebooks/00_start_here.ipynb')", "latex2mathml", "lab"),
         ("open_lab(perfkit.lab.Path())", "jupyterlab", "lab"),
     ],
 )
@@ -92,4 +93,5 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
     done = python(code)
     sentence = f'`pip install ".[{extra}]"` in the folder of perfkit.\n'
     assert done.stdout.endswith(sentence), done.stderr
+    assert f"pip install {module}` brings it" in done.stdout
     assert f"needs {module}, which is not installed" in done.stdout

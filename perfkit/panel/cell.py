@@ -6,7 +6,7 @@ import ipywidgets as widgets
 
 from perfkit.findings.store import Recorded
 from perfkit.machine.collect import machine
-from perfkit.panel.live_chart import LiveChart
+from perfkit.panel.live_chart import LiveChart, page_data
 from perfkit.panel.view import ChartDisplay
 from perfkit.progress import Board, in_html, in_text
 from perfkit.questions.session import Measurer, Session
@@ -41,8 +41,9 @@ class CellDisplay(ChartDisplay):
         # For a front end without widgets.
         waiting = Board(doing=_RUNNING)
         texts = {"text/plain": in_text(waiting), "text/html": in_html(waiting)}
+        data, metadata = page_data(self._box, self._chart)
         self._handle = display(  # type: ignore[no-untyped-call]
-            self._box._repr_mimebundle_() | texts, raw=True, display_id=True
+            data | texts, metadata=metadata, raw=True, display_id=True
         )
         return self
 

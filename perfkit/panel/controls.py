@@ -21,6 +21,8 @@ _SLIDER_REACH = 100.0
 _ROWS = 7
 _NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
+# In ipywidgets 7, which Colab has, only buttons know the other name.
+_TOOLTIP = "tooltip" if hasattr(widgets.Text, "tooltip") else "description_tooltip"
 _GUESS = "The fastest variant, or its speed-up over the baseline, such as 3x"
 
 
@@ -205,7 +207,7 @@ def _choice(
     labels = labelled(_name(parameter.name), parameter.help)
     if not many:
         return widgets.Dropdown(options=options, value=value, **labels)
-    labels["tooltip"] += "; Ctrl or Shift marks several"
+    labels[_TOOLTIP] += "; Ctrl or Shift marks several"
     rows = min(len(options), _ROWS)
     marked = tuple(value.split(","))
     return widgets.SelectMultiple(options=options, value=marked, rows=rows, **labels)
@@ -225,7 +227,7 @@ def labelled(label: str, tooltip: str) -> dict[str, Any]:
     """What a widget is told of its label and of its width, that of the label within."""
     layout = widgets.Layout(width="27em", max_width="100%")
     style = {"description_width": "11em"}
-    return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
+    return {"description": label, _TOOLTIP: tooltip, "style": style, "layout": layout}
 
 
 def _in_words(value: Any, unit: str) -> str:

@@ -223,6 +223,8 @@ def joined(names: tuple[str, ...]) -> str:
 
 
 _NO_RUN = "No run yet."
+# By this type a page knows a widget, in every version of ipywidgets.
+_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class LiveChart(anywidget.AnyWidget):
@@ -322,6 +324,16 @@ class LiveChart(anywidget.AnyWidget):
                 f"{p.rstrip('.')}." for p in (status, *phrases, *rows) if p
             )
             self.doing, self.words = doing, f"Live chart. {words}"
+
+
+def page_data(box: Any, chart: LiveChart) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What shows a box that holds a chart on a page: data by type, and metadata.
+
+    ipywidgets 7 gives none of a box. anywidget gives that of the chart in any version,
+    with the metadata that let Colab load a widget which it does not know.
+    """
+    data, metadata = chart._repr_mimebundle_() or ({}, {})
+    return {_VIEW: {**data[_VIEW], "model_id": box.model_id}}, metadata
 
 
 def _bytes(rows: NDArray[np.float32]) -> bytes:

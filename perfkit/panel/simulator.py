@@ -37,6 +37,8 @@ class PipelineSimulator(anywidget.AnyWidget):
         forms = self._repr_mimebundle_() or ({}, {})
         # A page that is exported has no kernel, no script and so no sliders.
         static: dict[str, Any] = {"text/html": _STATIC, "text/plain": repr(self)}
-        display({**forms[0], **static}, raw=True)  # type: ignore[no-untyped-call]
+        display(  # type: ignore[no-untyped-call]
+            {**forms[0], **static}, metadata=forms[1], raw=True
+        )
         lost = {"text/html": joined(("lost.html",)), "text/plain": ""}
         display(lost, raw=True)  # type: ignore[no-untyped-call]

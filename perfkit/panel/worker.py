@@ -16,6 +16,7 @@ import ipywidgets as widgets
 
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.shown import Shown
+from perfkit.panel.live_chart import page_data
 from perfkit.panel.view import NOTHING, RunView, static_html
 from perfkit.questions.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
@@ -156,8 +157,9 @@ class Measuring(Generic[Found]):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
+        data, metadata = self._bundle()
         self._display = display(  # type: ignore[no-untyped-call]
-            self._bundle(), raw=True, display_id=True
+            data, metadata=metadata, raw=True, display_id=True
         )
         display({"text/html": _LOST, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
         self._shown.enable(running=self.running)
@@ -246,7 +248,8 @@ class Measuring(Generic[Found]):
             self._shown.enable(running=True)
             self._try(task)
             if self._display is not None:
-                self._display.update(self._bundle(), raw=True)
+                data, metadata = self._bundle()
+                self._display.update(data, metadata=metadata, raw=True)
         finally:
             try:
                 # Not before: until it is idle a press of Run would not be heard.
@@ -267,9 +270,11 @@ class Measuring(Generic[Found]):
         self._message = state
         self._shown.say(state)
 
-    def _bundle(self) -> dict[str, Any]:
-        widget = self._shown.box._repr_mimebundle_()
-        return {**widget, "text/html": self._static_html(), "text/plain": repr(self)}
+    def _bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What shows the panel on a page: data by type, and metadata."""
+        data, metadata = page_data(self._shown.box, self._shown.chart)
+        texts = {"text/html": self._static_html(), "text/plain": repr(self)}
+        return data | texts, metadata
 
     def _static_html(self) -> str:
         """What stands for the panel where there is no kernel, as HTML."""

@@ -1,7 +1,9 @@
 """The live chart of a run in a cell: there while it runs, and gone with its end."""
 
+import sys
 from types import SimpleNamespace
 
+import ipywidgets as widgets
 import pytest
 
 from perfkit.charts.layout import OWN
@@ -19,11 +21,12 @@ class Output:
     """The output of a cell: what it shows, and all that it has shown."""
 
     def __init__(self):
-        self.now, self.before = None, []
+        self.now, self.before, self.metadata = None, [], {}
 
-    def display(self, bundle, *, raw, display_id):
+    def display(self, bundle, *, metadata, raw, display_id):
         assert raw
         assert display_id
+        self.metadata = metadata
         self.update(bundle, raw=raw)
         return self
 
@@ -86,3 +89,16 @@ def test_a_microbenchmark_told_before_the_first_trial_is_drawn_as_a_share(output
     display._chart.observe(lambda change: pictures.append(change.new), "picture")
     watch(running, display)
     assert pictures[-1]["unit"] == OWN
+
+
+def test_a_box_that_says_nothing_of_itself_is_shown_and_colab_told(output, monkeypatch):
+    # As in ipywidgets 7, and with the module that Colab has.
+    monkeypatch.delattr(widgets.Widget, "_repr_mimebundle_")
+    colab = SimpleNamespace(
+        enable_custom_widget_manager=lambda: None,
+        _widgets=SimpleNamespace(_installed_url="manager.js"),
+    )
+    monkeypatch.setitem(sys.modules, "google.colab.output", colab)
+    with cell.CellDisplay(session()) as display:
+        assert output.now[VIEW]["model_id"] == display._box.model_id
+        assert output.metadata[VIEW]["colab"]["custom_widget_manager"]

@@ -69,7 +69,7 @@ def test_nothing_is_measured_before_run_and_never_with_a_bad_value(house, panel)
 
 
 def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_path):
-    assert "No run yet" in panel._bundle()["text/html"]
+    assert "No run yet" in panel._bundle()[0]["text/html"]
     panel.view.budget.value = 45
     panel.view.run.click()
     passport = panel.result()
@@ -79,7 +79,7 @@ def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_
     assert state(panel) == "Measured. Check the contents of the file, then press Save."
     assert panel.view.chart.doing == {}
     # Without a kernel it shows what was measured.
-    assert "Passport of this machine" in panel._bundle()["text/html"]
+    assert "Passport of this machine" in panel._bundle()[0]["text/html"]
     settle(panel)
     shown = panel.view.preview.value
     panel.view.save.click()

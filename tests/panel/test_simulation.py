@@ -105,7 +105,9 @@ def test_what_is_no_finding_is_refused_with_what_is_one():
 
 def test_an_exported_page_has_a_sentence_in_its_place(tmp_path, monkeypatch):
     shown = []
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **options: shown.append(data)
+    )
     perfkit.pipeline_simulator()._ipython_display_()
     assert "application/vnd.jupyter.widget-view+json" in shown[0]
     cell = code("perfkit.pipeline_simulator()", result(html=shown[0]["text/html"]))

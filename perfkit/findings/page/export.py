@@ -133,7 +133,8 @@ def _page(
         return findings_page(findings, by)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or exactly one notebook.")
-    need("nbconvert", "A notebook as a page", "lab")
+    for module in ("nbconvert", "latex2mathml"):
+        need(module, "A notebook as a page", "lab")
     from perfkit.findings.page.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))

@@ -113,7 +113,10 @@ def covered(folders: Iterable[Path]) -> list[Path]:
 def _of_the_system(place: Path) -> bool:
     """Whether it is no place of users, or one that this user cannot enter."""
     is_of_users = any(folder in (place, *place.parents) for folder in _OF_USERS)
-    if place == Path("/") or (place.parts[1] in _OF_THE_SYSTEM and not is_of_users):
+    if place == Path("/"):
+        # The home of somebody who has none, such as a number that Docker was given.
+        return True
+    if place.parts[1] in _OF_THE_SYSTEM and not is_of_users:
         return place != Path(os.path.realpath(Path.home()))
     return not place.is_dir() or not os.access(place, os.X_OK)
 

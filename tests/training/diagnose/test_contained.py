@@ -365,3 +365,36 @@ def test_a_network_of_its_own_has_nobody_in_it(online, tmp_path):
     said = subprocess.run(run, capture_output=True, text=True)
     before, after = said.stdout.split()
     assert after == (before if online else "True"), said.stderr
+
+
+@pytest.mark.skipif("not has_layers()", reason="this system has no layers for users")
+def test_who_has_no_home_is_sealed_and_writes_what_is_temporary(tmp_path):
+    code = (
+        "import sys, tempfile; from pathlib import Path; "
+        "from perfkit.training.diagnose import layers; "
+        "layers.contain([Path(sys.argv[1])]); "
+        "Path(tempfile.gettempdir(), 'new').touch(); "
+        "Path(sys.argv[1], 'new').touch(); print('written')"
+    )
+    project, temporary = tmp_path / "project", tmp_path / "temporary"
+    project.mkdir()
+    temporary.mkdir()
+    run = [sys.executable, "-c", code, str(project)]
+    # As Docker has it for a user that the image does not know.
+    variables = os.environ | {"HOME": "/", "TMPDIR": str(temporary)}
+    said = subprocess.run(run, env=variables, capture_output=True, text=True)
+    assert said.stdout == "written\n", said.stderr
+    assert (temporary / "new").exists()
+    assert not (project / "new").exists()
+
+
+def test_a_script_that_wants_the_network_is_told_what_to_do(tmp_path, level):
+    wants = (
+        "import urllib.request, keras\n"
+        "urllib.request.urlopen('http://example.org/data.csv')\nkeras.Model().fit(1, 2)"
+    )
+    (tmp_path / "train.py").write_text(wants)
+    notes = in_process(
+        functools.partial(look.look, maker(tmp_path / "train.py")), 60
+    ).notes
+    assert "run it once by itself" in notes[PROBLEM]
