@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from perfkit.engine.host import Environment, Host, Launchers, Place, environment_of
+from perfkit.engine.host import Environment, Host, Place, environment_of
 from perfkit.engine.trial import Limits
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from tests.engine import trials, workloads
@@ -66,7 +66,6 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host, monkeyp
     assert seen[1]["variables"]["TF_OF_OTHER"] == ""
     assert "OF_ONE" not in os.environ
     assert sorted(os.sched_getaffinity(0)) == cores
-    assert one.loaded_s > 0
 
 
 @pytest.mark.fault("race", "SIGKILL", sees="Its trials are lost; what to try next.")
@@ -129,10 +128,6 @@ def refused(name, error=BadParameterError):
 
 OTHER = told((3, 99, 0), psutil=False)
 NEITHER = told((3, 99, 0), psutil=False, greenlet=False)
-NO_PYTHON = (
-    " cannot be run as Python (it answers as no Python does): give the python of an "
-    "environment, such as other-env/bin/python."
-)
 
 
 @pytest.mark.parametrize(
@@ -144,10 +139,8 @@ NO_PYTHON = (
         # All that cannot be lent is named as it is installed.
         (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
         (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, and perfkit m"),
-        *(
-            (text, BadParameterError, NO_PYTHON)
-            for text in ("", "Python 3.11", '{"python": [3, 1', "[]")
-        ),
+        ('{"python": [3, 1', BadParameterError, "it answers as no Python does): give"),
+        ("[]", BadParameterError, "it answers as no Python does): give the python"),
     ],
 )
 def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, said):
@@ -161,9 +154,7 @@ def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, sai
     [
         ("{folder}/python", "it ended with 3"),
         ("no-python-at-all", "No such file or directory"),
-        ("{folder}/plain", "Permission denied"),
         ("{folder}", "Permission denied"),
-        ("false", "it ended with 1"),
         ("{folder}/mute", "it did not answer within 0 s"),
     ],
 )
@@ -171,17 +162,9 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch, name
     monkeypatch.setattr("perfkit.engine.host._PROBE_S", 0.2 if "mute" in name else 60)
     Path(python(tmp_path)).rename(mute := tmp_path / "mute")
     mute.write_text("#!/bin/sh\nexec sleep 3600\n")
-    (tmp_path / "plain").write_text("no program")
     python(tmp_path, "x", code=3)
     said = refused(name := name.format(folder=tmp_path))
     assert said.startswith(f"{name} cannot be run as Python ({why}):")
-
-
-def test_what_an_environment_is_is_asked_without_importing_tensorflow():
-    found = environment_of(Place(variables=(("OF_ONE", "1"),)))
-    assert found.python == ".".join(map(str, sys.version_info[:3]))
-    assert found.lacks == ()
-    assert found.versions["tensorflow"]
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -236,19 +219,3 @@ def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
     (tmp_path / "no").touch()
     with pytest.raises(RunError, match="The process that starts trials has ended, as"):
         start(server, workloads.count)
-
-
-def test_places_have_a_host_each_and_a_trial_starts_where_its_work_belongs():
-    one, other = (
-        Place(variables=(trials.PATH, ("OF", name))) for name in ("one", "other")
-    )
-    launchers = Launchers({one, other}, {one: HERE, other: HERE})
-    try:
-        trials.ready(launchers)
-        for place in (one, other):
-            work = workloads.Placed(place)
-            seen = trials.notes_of(launchers.start(work, 1, Limits()))
-            assert seen["variables"]["OF"] == dict(place.variables)["OF"]
-    finally:
-        launchers.close()
-    assert all(host._process.poll() is not None for host in launchers.hosts.values())
