@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from perfkit.questions.shared.batches import forecast
-from perfkit.questions.shared.models import MODELS, endless, learnable
+from perfkit.questions.shared.models import MODELS, learnable
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -21,52 +21,20 @@ def test_examples_fit_their_network_and_are_the_same_for_the_same_seed(name):
     assert not np.array_equal(seen, other)
 
 
-@pytest.fixture(scope="module")
-def told_right():
-    """How many of some examples the nearest mean of another seed's tells right."""
-    model = MODELS["dense"]
-    seen, labels = learnable(model, 2000, 1)
-    means = np.array([seen[labels == k].mean(axis=0) for k in range(model.classes)])
-
-    def share(examples, answers):
-        apart = ((examples[:, None] - means) ** 2).sum(axis=2)
-        return (apart.argmin(axis=1) == answers).mean()
-
-    return share
-
-
-def test_examples_without_an_end_are_of_one_task_and_none_comes_twice(told_right):
-    data = endless(MODELS["dense"], 250)
-    assert data.cardinality() == -1
-    (one, answers), (other, _) = data.take(2).as_numpy_iterator()
-    assert one.shape == (250, *MODELS["dense"].shape)
-    assert not np.isclose(one, other).all(axis=1).any()
-    # One label in five is drawn anew, and a tenth of those by chance the right one.
-    assert told_right(one, answers) == pytest.approx(0.82, abs=0.1)
-
-
-WEIGHTS = 4 * (784 * 10 + 10)
-
-
 def test_weights_gradients_and_slots_are_there_once_and_activations_each_time():
-    last = keras.layers.BatchNormalization(center=False, scale=False)
-    layers = keras.layers.Flatten(), keras.layers.Dense(10), last
-    network = keras.Sequential([keras.Input((28, 28)), *layers])
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(network.trainable_variables)
-    found = forecast(network, optimizer)
+    def foreseen(dtype):
+        last = keras.layers.BatchNormalization(center=False, scale=False)
+        layers = keras.layers.Flatten(), keras.layers.Dense(10, dtype=dtype), last
+        network = keras.Sequential([keras.Input((28, 28)), *layers])
+        optimizer = keras.optimizers.Adam()
+        optimizer.build(network.trainable_variables)
+        return forecast(network, optimizer)
+
+    found, weights = foreseen("float32"), 4 * (784 * 10 + 10)
     # The last layer's means and variances do not learn.
-    assert (found.weights, found.gradients) == (WEIGHTS + 80, WEIGHTS)
+    assert (found.weights, found.gradients) == (weights + 80, weights)
     # Besides two of each weight the optimizer keeps its steps and its rate.
-    assert (found.slots, found.fixed) == (2 * WEIGHTS + 12, 4 * WEIGHTS + 92)
+    assert (found.slots, found.fixed) == (2 * weights + 12, 4 * weights + 92)
     assert found.activations == 4 * (28 * 28 + 10 + 10)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "width"), [("float16", 2), ("bfloat16", 2), ("float64", 8)]
-)
-def test_a_layer_counts_in_the_precision_that_it_computes_in(dtype, width):
-    layer = keras.layers.Dense(10, dtype=dtype)
-    network = keras.Sequential([keras.Input((784,)), layer])
-    found = forecast(network, keras.optimizers.Adam())
-    assert found.activations == 4 * 784 + width * 10
+    # A layer counts in the precision that it computes in.
+    assert foreseen("float16").activations == 4 * (28 * 28 + 10) + 2 * 10
