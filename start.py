@@ -80,18 +80,18 @@ WITHOUT_PYTHON = " (install the Python of that number first)"
 SAID_IN_GUIDE = """\
 perfkit, for machines without a network
 
-1. Copy the folder of this file, with all that lies in it, to your own disk.
+1. Copy the folder of this file, with everything in it, to your own disk.
 2. Open a terminal in its folder `perfkit` and type:
 
        python3 start.py setup --from ..
        .venv/bin/perfkit doctor --workshop
        .venv/bin/perfkit passport -o NAME.json
 
-   The second line says Ready, or what is missing and what to type. The third
-   writes a small file about this machine: send it to whoever gave you this.
+   The second line says Ready, or names what is missing and what to type. The third
+   writes a small file about this machine: send it to the person who gave you this.
 3. To begin: python3 start.py
 
-Here is what is needed on {}.
+This folder has everything for {}.
 Windows takes linux-x86_64, in the terminal of WSL2.
 """
 
@@ -114,14 +114,14 @@ REMEDIES = {
     "make this folder and uv's cache writable",
     r"Resource temporarily|Cannot allocate memory|Too many open files": "the system "
     "has no process, memory or open file left for this; close other programs",
-    r"network (connectivity )?(is|was) disabled": "the bundle does not hold what "
-    "locks/ names; work in the folder `perfkit` of the bundle, or make the bundle anew",
-    r"hash mismatch|DO NOT MATCH THE HASHES": "a download is not the file that locks/ "
-    "names, so something changed it on the way; try another network",
+    r"network (connectivity )?(is|was) disabled": "the bundle lacks a package of "
+    "locks/; work in the folder `perfkit` of the bundle, or make the bundle again",
+    r"hash mismatch|DO NOT MATCH THE HASHES": "a download differs from the file in "
+    "locks/, so something changed it on the way; try another network",
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
     r"No interpreter found|No download found": "no Python here fits: TensorFlow needs "
-    "3.11 to 3.13, a bundle just the one in its folder's name (3.11 of "
+    "3.11 to 3.13, and a bundle exactly the one in its folder's name (3.11 of "
     "linux-x86_64-3.11); install it",
     r"dns error|error sending request|Failed to (fetch|download)|timed out|"
     r"Connection (refused|reset)|resolution|unreachable|"
@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> int:
     try:
         if WINDOWS:
             raise Problem(
-                "TensorFlow and this kit need Linux or macOS; install WSL2 with "
+                "TensorFlow and perfkit need Linux or macOS; install WSL2 with "
                 "`wsl --install` and open its terminal"
             )
         if options.budget:
@@ -173,7 +173,7 @@ def main(arguments: list[str]) -> int:
         reason = explain(str(error), f"{error}; make that possible")
         return fail(f"Set-up stopped: {reason}, then run `{again}` again.", 1)
     except KeyboardInterrupt:
-        return fail(f"Set-up was stopped; `{again}` goes on from there.", 130)
+        return fail(f"Set-up was stopped; `{again}` continues from there.", 130)
     print(f"Everything is set up: `python3 start.py` opens a notebook; {PRESS}.")
     return 0
 
@@ -195,28 +195,28 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--budget",
         type=float,
         metavar="SECONDS",
-        help="of every run of the notebooks; kept in budget.txt",
+        help="for every run of the notebooks; kept in budget.txt",
     )
     parser.add_argument(
         "--from",
         dest="source",
         type=Path,
         metavar="FOLDER",
-        help="take everything from this bundle and nothing from a network",
+        help="install from this bundle, without a network",
     )
     parser.add_argument(
-        "--bundle", type=Path, metavar="FOLDER", help="make or go on with a bundle"
+        "--bundle", type=Path, metavar="FOLDER", help="make a bundle, or continue one"
     )
     parser.add_argument(
         "--for",
         dest="system",
         choices=SYSTEMS,
         default=here(),
-        help="whom a bundle is for (this machine's kind); one may hold several",
+        help="the kind of machine (this one's); a bundle may hold several",
     )
     options = parser.parse_args(arguments)
     if options.what not in ("lab", "setup", "test"):
-        parser.error(f"{options.what!r} is none of lab, setup and test")
+        parser.error(f"{options.what!r} is not one of lab, setup and test")
     if options.budget is not None and not 0 < options.budget < float("inf"):
         parser.error(f"--budget is {options.budget:g}; give seconds above 0")
     return options
@@ -397,9 +397,9 @@ def bundle(options: argparse.Namespace) -> None:
     ]
     (folder / GUIDE).write_text(SAID_IN_GUIDE.format("; ".join(kinds)))
     if not carries:
-        print(f"It has no Python: each machine needs Python {python} of its own.")
+        print(f"It has no Python: each machine needs its own Python {python}.")
     size = sum(path.stat().st_size for path in kind.iterdir())
-    print(f"{kind} is whole: {size / 1e6:.0f} MB. {folder / GUIDE} says how to use it.")
+    print(f"{kind} is ready: {size / 1e6:.0f} MB. {folder / GUIDE} says how to use it.")
 
 
 def fetch(uv: str, build: str, system: str, python: str, kind: Path) -> None:
@@ -476,7 +476,7 @@ def unpack_uv(kind: Path, private: Path) -> None:
             names = (n for n in wheel.namelist() if n.endswith("/scripts/uv"))
             private.write_bytes(wheel.read(next(names)))
     except (StopIteration, zipfile.BadZipFile):
-        raise Problem(f"{kind} is not whole; make the bundle anew") from None
+        raise Problem(f"{kind} is not complete; make the bundle again") from None
     private.chmod(0o755)
 
 

@@ -46,10 +46,10 @@ def text(finding):
         f"{statistics.mean(others):.1f} cores busy. There, `{winner}` trained "
         f"{found.ratio:.2f} times as fast as the obvious code ({found.low:.2f} to "
         f"{found.high:.2f}): {units.rate(rates[winner], 'images')} instead of "
-        f"{units.significant(rates[finding.baseline])}. On your machine it may be "
-        "another way: that is why it is measured. The run is in "
-        f"`{FINDING.relative_to(ROOT)}`, and `python benchmarks/first_answer.py` "
-        "writes the picture and this from it.*"
+        f"{units.significant(rates[finding.baseline])}. On your machine another way "
+        "may win, so perfkit measures. The run is in "
+        f"`{FINDING.relative_to(ROOT)}`; `python benchmarks/first_answer.py` makes the "
+        "picture and this text from it.*"
     )
     picture = (
         f"![Images per second of a training that is fed in several ways, each with its "

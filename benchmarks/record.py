@@ -28,6 +28,7 @@ from perfkit.findings.standing import measurement
 from perfkit.panel.panel import PASSPORT
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.replay import BROUGHT
+from perfkit.questions.shared import later
 from perfkit.training.diagnose.verdict import verdict_of
 from perfkit.training.race.race import is_unwritten
 
@@ -37,6 +38,8 @@ ASKING = tuple(
 )
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
 BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
+# Nothing of them is used here, so they need not be loaded.
+UNUSED = {"keras": later.keras, "tf": later.tf}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Asked:
 
 def asked(notebook):
     """What the cells of a notebook ask: experiments, functions to diagnose, races."""
-    names = {"__name__": "__main__"}
+    names = {"__name__": "__main__"} | UNUSED
     for number, source in enumerate(code_of(notebook)):
         # As in a kernel, where the code of a function is read.
         file = f"<{notebook.stem} {number}>"
@@ -99,13 +102,13 @@ def _asks(node):
 def _makes_no_use_of_results(node):
     if isinstance(node, ast.Assign):
         return isinstance(node.value, ast.Constant | ast.Dict | ast.List)
-    return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+    if isinstance(node, ast.Import):
+        return not any((one.asname or one.name) in UNUSED for one in node.names)
+    return isinstance(node, ast.ImportFrom | ast.FunctionDef)
 
 
-def _asked(what, guess="", **parameters):
-    if isinstance(what, perfkit.Experiment):
-        # One that holds a function of the reader's is recorded without it.
-        return perfkit.experiment(what.name, **what.parameters)
+def _asked(what, guess="", mine=None, **parameters):
+    # One that takes a function of the reader's is recorded without it.
     if isinstance(what, str):
         return perfkit.experiment(what, **parameters)
     return what

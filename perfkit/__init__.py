@@ -1,18 +1,18 @@
 """Why is my TensorFlow training slow here? Swap one thing, measure both, and see.
 
-perfkit.experiments()                   the questions that can be asked, by name
-finding = perfkit.run("data-pipeline")  asks one of this machine, in a minute or three
-finding.verdict.headline                what is so, by how much, and how sure that is
-perfkit.lines("train.py")               where its seconds go, line by line
-perfkit.diagnose(make_training)         what slows a training of your own, by how much
-perfkit.race(make_a, make_b)            whether one training is faster than another
-perfkit.findings(), .load(path)         all that was found so far; one of them again
-perfkit.chart(finding), .export(finding)  its chart; one HTML file of all of it
-perfkit.compare(a, b)                   how two machines differ, from their passports
-perfkit.doctor()                        what this computer is, and what slows it here
+perfkit.experiments()                   lists the questions that you can ask
+finding = perfkit.run("data-pipeline")  asks one, which takes one to three minutes
+finding.verdict.headline                says what to do
+perfkit.lines("train.py")               shows where its time goes, line by line
+perfkit.diagnose(make_training)         finds what makes your training faster
+perfkit.race(make_a, make_b)            finds out which training is faster
+perfkit.findings(), .load(path)         list all findings; read one again
+perfkit.chart(finding), .export(finding)  draw it; write it as one HTML file
+perfkit.compare(a, b)                   shows how two machines differ
+perfkit.doctor()                        shows what this computer is, and what slows it
 
-A question of your own is an ``Experiment``: a frozen dataclass, whose ``@variant``
-methods yield ``READY``, then the number of examples each time that many are done.
+Your own question is an ``Experiment``: a frozen dataclass whose ``@variant`` methods
+yield ``READY``, and then, again and again, the number of examples they have done.
 """
 
 import importlib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -199,7 +200,7 @@ def _write_patch(diagnosis: Diagnosis, make: Callable[[], Any], args: Namespace)
             print(f"perfkit: {proof.says}", file=sys.stderr)
             return LEFT_OPEN
         header = f"# {proof.says}\n"
-        says = [f"{proof.says}. This counts: the whole patch was raced."]
+        says = [f"{proof.says}. This is the race of the whole patch."]
     # In the file's own encoding and with its ends of lines.
     sys.stdout.buffer.write(header.encode() + diff.text)
     for sentence in (*says, *diff.says):
@@ -216,7 +217,7 @@ def _proof(
 
     if diagnosis.stopped or diagnosis.replayed:
         cause = "stopped" if diagnosis.stopped else "a recording"
-        return unproved(f"the diagnosis was {cause}, so nothing proves it")
+        return unproved(f"the diagnosis was {cause}, so nothing proves the patch")
     try:
         session = open_proof(patch, make, args.seed, args.out)
         raced = watch(session, _display())
@@ -256,7 +257,7 @@ def _profile(args: Namespace) -> int:
 
     _check_writable(args.json)
     if sys.stderr.isatty():
-        message = "Runs the training until it is warm, once no other run measures …"
+        message = "Running the training until it is warm, after any other run …"
         print(message, file=sys.stderr)
     step_profile = profile(args.training, steps=args.steps, timeout=args.timeout)
     if args.json == "-":
@@ -280,7 +281,7 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
         path = session.finding and session.finding.path
         if not path:
             raise
-        message = f"interrupted; what was measured by then is in {path}."
+        message = f"interrupted; the results so far are in {path}."
         raise KeyboardInterrupt(message) from None
     piped = args.json == "-" or getattr(args, "diff", False)
     _show_report(finding, args, stderr=piped)
@@ -288,7 +289,7 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
         from perfkit.findings.report import sayer
 
         typed = shlex.quote(_as_typed(finding.path))
-        sayer(_console())(f"For a page to send: perfkit export {typed}", unbroken=True)
+        sayer(_console())(f"To make a page: perfkit export {typed}", unbroken=True)
     if args.json:
         _write_json(to_json(finding), args.json)
     if session.unsaved:
@@ -300,8 +301,8 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
 
 
 _NO_CHART = {
-    "account": "An account has no chart of its own: `perfkit export` makes a page of "
-    "it, with its lines and their bars.",
+    "account": "An account has no chart of its own: `perfkit export` makes a page with "
+    "its lines and their bars.",
     "passport": "A passport has no chart of its own: `perfkit compare A.json B.json -o "
     "PAGE.html` draws two.",
 }
@@ -379,7 +380,7 @@ def _fleet(args: Namespace) -> int:
     except KeyboardInterrupt:
         if not any(folder.glob("*.json")):
             raise
-        text = f"interrupted; the files that came home by then are in {folder}."
+        text = f"interrupted; the files that arrived are in {folder}."
         raise KeyboardInterrupt(text) from None
     say(fleet.next_step(host_runs, args.what, folder))
     return DONE if any(run.is_saved for run in host_runs) else FAILED
@@ -400,7 +401,12 @@ def _lab(args: Namespace) -> int:
     open_lab(Path(args.folder), browser=not args.no_browser, port=args.port, **first)
 
 
-def _skill(_: Namespace) -> int:
+def _skill(args: Namespace) -> int:
+    if args.schema:
+        from perfkit.documents import json_schema
+
+        print(json.dumps(json_schema(args.schema), indent=1))
+        return DONE
     print(Path(__file__).with_name("skill.md").read_text(encoding="utf-8"), end="")
     return DONE
 

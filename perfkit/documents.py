@@ -1,7 +1,7 @@
 """Any document that perfkit writes, read back: ``perfkit.load(path)``."""
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from perfkit.findings import reading, store
 from perfkit.findings.account import Account
@@ -10,14 +10,16 @@ from perfkit.machines.record import Passport
 
 Document: TypeAlias = store.Recorded | Account | Profile | Passport
 _TYPES: tuple[type[Document], ...] = *store.RECORDED, Account, Profile, Passport
+# What a document calls itself, in its field of this name.
+KINDS = tuple(str(document.__dataclass_fields__["kind"].default) for document in _TYPES)
 
 
 def load(path: str | Path) -> Document:
     """Read a finding, an account, a diagnosis, a profile or a passport from its file.
 
     Raises:
-        BadFileError: There is no such file, or it is none of these, or not one that
-            this perfkit can read.
+        BadFileError: There is no such file, it is none of these, or this perfkit
+            cannot read it.
     """
     return store.read(path, *_TYPES)
 
@@ -29,3 +31,10 @@ def parse(data: bytes, name: str) -> Document:
         BadFileError: It is none of these; the sentence says what is wrong.
     """
     return reading.parse(data, name, *_TYPES)
+
+
+def json_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a kind of document, one of ``KINDS``."""
+    import msgspec
+
+    return msgspec.json.schema(_TYPES[KINDS.index(kind)])

@@ -17,7 +17,7 @@ import sys
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FILES = "close other programs, or allow more open files with `ulimit -n 4096`"
-_PROCESSES = "close other programs: there is no room for another process"
+_PROCESSES = "close other programs, because the system has no room for another process"
 _REMEDIES = {
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
@@ -85,5 +85,5 @@ def need(module: str, subject: str, extra: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise MissingPartError(
             f"{subject} needs {module}, which is not installed in this environment: "
-            f'`pip install ".[{extra}]"` in the folder of perfkit brings it.'
+            f'run `pip install ".[{extra}]"` in the folder of perfkit.'
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import perfkit
+from perfkit.documents import KINDS
 from perfkit.errors import BadParameterError
 from perfkit.findings.page.export import CODE
 from perfkit.questions import experiments, find_class, unknown
@@ -25,48 +26,48 @@ _REPORTING = (
 # Their scripts' own arguments stand behind a double dash.
 _OF_SCRIPTS = ("lines", "diagnose", "race")
 _COMMANDS = {
-    "doctor": "say what this machine is, and what in it slows training",
-    "list": "list the questions that can be asked",
-    "run": "ask this machine one of them",
-    "lines": "say where the seconds of a script of your own go, line by line",
-    "diagnose": "say what slows a training of your own, change by change",
-    "race": "say whether one training is faster than another, and how sure that is",
-    "profile": "trace a few steps of a training of yours, to explain what was measured",
+    "doctor": "show what this machine is, and what in it slows training",
+    "list": "list the questions that you can ask",
+    "run": "ask one of these questions of this machine",
+    "lines": "show where the time of your script goes, line by line",
+    "diagnose": "find which change makes your training faster, and by how much",
+    "race": "find out whether one training is faster than another",
+    "profile": "trace a few steps of your training, to explain a measurement",
     "show": "show a saved finding, account, diagnosis, profile or passport",
-    "passport": "record this machine in one small file, to compare it with others",
+    "passport": "record this machine in one small file, to compare machines",
     "compare": "show where the same training differs on two machines",
-    "class": "show the machines of a folder of passports on one page",
-    "fleet": "measure on each host of a Dask cluster, and bring the files home",
-    "export": "make one HTML file of findings, or of a notebook, to send to others",
+    "class": "show all machines in a folder of passports on one page",
+    "fleet": "measure on each host of a Dask cluster, and collect the files",
+    "export": "make one HTML file of findings, or of a notebook, to send",
     "lab": "open JupyterLab on the first notebook",
-    "skill": "print how a coding agent uses perfkit, as Markdown",
+    "skill": "print instructions for coding agents, as Markdown",
 }
 _EXIT_CODES = (
-    "exit code: 0 done; 1 nothing could be found; 2 bad usage; 130 stopped by Ctrl-C "
-    "(what was measured by then is saved and shown)"
+    "exit code: 0 done; 1 no result; 2 bad usage; 130 stopped by Ctrl-C (the results "
+    "so far are saved and shown)"
 )
 _RACES_CODES = (
-    f"{_EXIT_CODES}. With --worse: 1 if a side is shown to be slower than the first "
-    "by more than that, 0 if it is shown not to be, 3 if that is left open; 2 also "
-    "if a side cannot be run, or anything else fails"
+    f"{_EXIT_CODES}. With --worse: 0 if no side is slower than the first by more than "
+    "that, 1 if one is, 3 if the race does not show either; 2 also if a side cannot "
+    "run, or anything else fails"
 )
 _PATCHS_CODES = (
-    f"{_EXIT_CODES}. With --diff: 3 if the race does not show that the patch helps, "
-    "and there is none on stdout"
+    f"{_EXIT_CODES}. With --diff: 3 if the race does not show that the patch helps, so "
+    "that stdout has none"
 )
 _DOCTORS_CODES = (
-    "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
-    "usage; 130 stopped by Ctrl-C (what was found by then is shown)"
+    "exit code: 0 no check fails (warnings don't count); 1 a check fails; 2 bad usage; "
+    "130 stopped by Ctrl-C (the results so far are shown)"
 )
 _FLEETS_CODES = (
     "exit code: 0 at least one host sent a file; 1 none did; 2 bad usage; 130 stopped "
-    "by Ctrl-C (files that came home by then stay). Every worker needs the same "
-    "perfkit in its environment. Whoever reaches the scheduler can run code on every "
-    "host: see docs/fleet.md"
+    "by Ctrl-C (files that arrived stay). Every worker needs the same perfkit in its "
+    "environment. Whoever reaches the scheduler can run code on every host: see "
+    "docs/fleet.md"
 )
 
 
-_NO_SOURCE = "leave the lines of your code that take time out of what is saved"
+_NO_SOURCE = "keep your lines of code out of the saved file"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -96,13 +97,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if command in _OF_SCRIPTS:
         args.arguments = list(arguments[len(ours) + 1 :])
     if args.command is None:
-        parser.error(f"say what to do: {', '.join(commands)}")
+        parser.error(f"give a command: {', '.join(commands)}")
     if getattr(args, "name", None) is not None:
         find_class(args.name)
     if extra:
         message = _not_understood(commands[args.command], extra[0])
         if command in _OF_SCRIPTS:
-            message += " Arguments of a script go behind ` -- `."
+            message += " Put the arguments of a script after ` -- `."
         raise BadParameterError(message)
     return args
 
@@ -129,7 +130,7 @@ def to_words(args: argparse.Namespace) -> list[str]:
 def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     parser = _Parser(
         prog="perfkit",
-        description="Why is training slow on this machine? Measured, change by change.",
+        description="Why is training slow on this machine? perfkit measures it.",
         epilog=_EXIT_CODES,
         allow_abbrev=False,
     )
@@ -139,7 +140,7 @@ def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     for name, text in _COMMANDS.items():
         verb = adding.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name in _REPORTING:
-            full = "write all that is known, not the answer alone"
+            full = "print the whole report, not only the answer"
             verb.add_argument("--all", action="store_true", help=full)
     return parser, dict(adding.choices)
 
@@ -160,21 +161,21 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _DOCTORS_CODES
     _add(parser, "--json", None, "write the machine and the checks as JSON")
     probe = (
-        "also start TensorFlow, let every device compute and measure how fast each "
-        "part is; under 3 minutes, saved as a finding"
+        "also start TensorFlow, test every device and measure how fast each part is; "
+        "under 3 minutes, saved as a finding"
     )
     _add(parser, "--probe", None, probe)
-    ready = "say whether the notebooks can be run here, and what is missing otherwise"
+    ready = "check whether the notebooks can run here, and name what is missing"
     _add(parser, "--workshop", None, ready)
-    _add(parser, "--folder", "FOLDER", "where your data lie: check that disk as well")
+    _add(parser, "--folder", "FOLDER", "the folder of your data, to check its disk too")
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
     _add_name(parser, arguments)
     budget = (
-        "seconds to spend on measuring (60, where there is a GPU 180); preparing data "
-        "comes on top"
+        "seconds to spend on measuring (60, or 180 with a GPU); preparing data takes "
+        "extra time"
     )
     _add_run_options(parser, budget)
 
@@ -184,7 +185,7 @@ def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
     _add(parser, "name", "NAME", f"one of: {', '.join(questions)}")
     # Only the experiment that is named has options, so that help stays short.
     for name in [word for word in arguments if word in questions][:1]:
-        group = parser.add_argument_group(f"what {name} lets you change")
+        group = parser.add_argument_group(f"parameters of {name}")
         for parameter in parameters_of(questions[name]):
             _add_option(group, parameter)
 
@@ -192,9 +193,8 @@ def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
 def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
     training = (
-        "a script or notebook as it is, its own arguments behind --, or "
-        "FILE.py:FUNCTION; it is run as `perfkit diagnose` runs it, and nothing in it "
-        "is changed"
+        "an unchanged script or notebook, with its own arguments after --, or "
+        "FILE.py:FUNCTION; it runs in the same isolation as in `perfkit diagnose`"
     )
     _add(parser, "training", "FILE.py", training)
     _add(parser, "--no-source", None, _NO_SOURCE)
@@ -202,64 +202,63 @@ def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         parser,
         "--budget",
         "SECONDS",
-        "to look at it (30); up to four times as long where it has hardly trained",
+        "seconds to watch it (30); up to four times as long if it hardly trains",
         type=_number,
     )
     _add(parser, "--json", "FILE", "also write the account here; - for stdout")
-    _add(parser, "--out", "FOLDER", "where accounts go (perfkit-findings)")
+    _add(parser, "--out", "FOLDER", "folder for accounts (perfkit-findings)")
 
 
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _PATCHS_CODES
     training = (
-        "a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
-        "function that returns a compiled Keras model and its data, and if you like a "
-        "dict of arguments for fit; it writes to copies and reaches no network "
-        "(PERFKIT_ONLINE=1 allows the network); what this system cannot hold back is "
-        "said"
+        "an unchanged script, with its own arguments after --, or FILE.py:FUNCTION, "
+        "which returns a compiled Keras model, its data and optionally a dict of "
+        "arguments for fit. It writes to copies and reaches no network "
+        "(PERFKIT_ONLINE=1 allows it). The report says what this system cannot isolate"
     )
     _add(parser, "training", "FILE.py", training)
     _add_fit(parser)
     patch = (
-        "write changes as a patch for `git apply` to stdout, all else to stderr, if a "
-        "race of the patched copy shows that it helps: 60 s beyond the budget, more if "
-        "the training starts slowly"
+        "race a patched copy, and if it is faster write the patch for `git apply` to "
+        "stdout, all else to stderr. That takes 60 s beyond the budget, or more if the "
+        "training starts slowly"
     )
     _add(parser, "--diff", None, patch)
     _add(parser, "--no-race", None, "with --diff: write the patch without that race")
     _add(parser, "--no-source", None, _NO_SOURCE)
     _add_run_options(
-        parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
+        parser, "seconds in all, or auto: as many as it needs, at most 600 (auto)"
     )
 
 
 def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _RACES_CODES
     trainings = (
-        "scripts as they are, or FILE.py:FUNCTION, the first being the baseline; or "
-        "one, and one of the following; the scripts' own arguments behind --"
+        "unchanged scripts, or FILE.py:FUNCTION, where the first is the baseline; or "
+        "one of them with an option below; the scripts' own arguments go after --"
     )
     _add(parser, "trainings", "FILE.py", trainings, nargs="+")
     several = {
-        "--commit": ("COMMIT", "compare the working tree with a commit of git"),
-        "--python": ("PYTHON", "the same in the environment of another interpreter"),
-        "--env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
-        "--cores": ("0-1,3", "the same on these cores alone"),
+        "--commit": ("COMMIT", "compare the working tree with a git commit"),
+        "--python": ("PYTHON", "compare with the environment of another interpreter"),
+        "--env": ("NAME=VALUE", "compare with this variable; quote several at once"),
+        "--cores": ("0-1,3", "compare with these cores only"),
     }
     for name, spec in several.items():
         _add(parser, name, *spec, action="append", default=[])
     _add_fit(parser)
     entire_run = (
-        "run scripts to their end, whatever they do, and compare the seconds of a run"
+        "run the scripts to their end, whatever they do, and compare the run times"
     )
     _add(parser, "--whole", None, entire_run)
     worse = (
-        "for checks by a machine: exit with 1 if a side is shown to be slower than the "
-        "first by more than this share, such as 5%%"
+        "for automatic checks: exit with 1 if a side is slower than the first by more "
+        "than this share, such as 5%%"
     )
     _add(parser, "--worse", "5%", worse, type=_share)
     _add_run_options(
-        parser, "seconds for the race, or auto: what it needs, at most 600 (auto)"
+        parser, "seconds for the race, or auto: as many as it needs, at most 600 (auto)"
     )
 
 
@@ -269,50 +268,50 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "takes them"
     )
     _add(parser, "training", "FILE.py", training)
-    _add(parser, "--steps", "N", "1 to 10; default 10", type=_integer, default=10)
-    hung = "after which the training counts as hung (300)"
+    _add(parser, "--steps", "N", "steps, 1 to 10 (10)", type=_integer, default=10)
+    hung = "seconds after which the training counts as hung (300)"
     _add(parser, "--timeout", "SECONDS", hung, type=_number, default=300.0)
     _add(parser, "--json", "FILE", "also write the profile here; - for stdout")
     _add(parser, "--chart", "FILE", "also draw the steps here, as SVG")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    text = "which of a script's calls of fit to take, from 1 (that of most epochs)"
+    text = "which call of fit to take, from 1 (the one with most epochs)"
     _add(parser, "--fit", "N", text, type=_integer, default=0)
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
     _add(parser, "--budget", "SECONDS", budget, type=_number)
     _add(parser, "--json", "FILE", "also write the finding here; - for stdout")
-    _add(parser, "--seed", "N", "where random order starts", type=_integer)
-    _add(parser, "--out", "FOLDER", "where findings go (perfkit-findings)")
+    _add(parser, "--seed", "N", "seed of the random order", type=_integer)
+    _add(parser, "--out", "FOLDER", "folder for findings (perfkit-findings)")
 
 
 def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    _add(parser, "file", "FILE", "as perfkit saved it")
+    _add(parser, "file", "FILE", "a file that perfkit saved")
     _add(parser, "--chart", "FILE", "also draw the chart here, as SVG")
 
 
 def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
     _add(parser, "-o --out", "FILE", "the new file, NAME.json", required=True)
-    seconds = "seconds to spend on all of it (180)"
+    seconds = "seconds in all (180)"
     _add(parser, "--budget", "SECONDS", seconds, type=_number)
-    _add(parser, "--label", "TEXT", "what to call the machine (NAME)", default="")
+    _add(parser, "--label", "TEXT", "a name for the machine (NAME)", default="")
     names = "put the host's and the user's name into the file"
     _add(parser, "--with-names", None, names)
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    _add(parser, "folder", "FOLDER", "where the passports lie")
+    _add(parser, "folder", "FOLDER", "the folder with the passports")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")
-    _add(parser, "--you", "FILE", "your own passport, which the chart then marks")
+    _add(parser, "--you", "FILE", "your own passport, to mark it in the chart")
 
 
 def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    passport = "a passport, as `perfkit passport` wrote it, or a diagnosis"
-    _add(parser, "a", "A.json", f"the one machine: {passport}")
-    _add(parser, "b", "B.json", "the other, of the same kind")
+    passport = "a file of `perfkit passport`, or a diagnosis"
+    _add(parser, "a", "A.json", f"the first machine: {passport}")
+    _add(parser, "b", "B.json", "the second machine, a file of the same kind")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")
 
 
@@ -323,7 +322,7 @@ def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> No
     parser.add_argument("what", metavar="passport|run", choices=("passport", "run"))
     if "passport" not in arguments:
         _add_name(parser, arguments)
-    budget = "seconds that each host spends on measuring (what the command takes there)"
+    budget = "seconds to measure on each host (the command's default)"
     _add(parser, "--budget", "SECONDS", budget, type=_number)
     out = "a new folder for the files (perfkit-fleet- and the date)"
     _add(parser, "--out", "FOLDER", out)
@@ -331,20 +330,25 @@ def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> No
 
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "sources", "FILE", "findings, or one notebook", nargs="+")
-    _add(parser, "-o --out", "FILE", "the page (beside the one source)")
+    _add(parser, "-o --out", "FILE", "the page (beside the source)")
     parser.add_argument(
-        "--code", choices=CODE, default=CODE[0], help="of a notebook (folded)"
+        "--code", choices=CODE, default=CODE[0], help="a notebook's code (folded)"
     )
-    _add(parser, "--author", "NAME", "who sends it, below the title", default="")
-    _add(parser, "--note", "TEXT", "what you say to it, below the title", default="")
+    _add(parser, "--author", "NAME", "the sender, shown below the title", default="")
+    _add(parser, "--note", "TEXT", "your remark, shown below the title", default="")
 
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    _add(parser, "folder", "FOLDER", "what to show (.)", nargs="?", default=".")
-    first, unless = "what is open first, as seen from FOLDER", argparse.SUPPRESS
+    _add(parser, "folder", "FOLDER", "the folder to show (.)", nargs="?", default=".")
+    first, unless = "the notebook to open, relative to FOLDER", argparse.SUPPRESS
     _add(parser, "--notebook", "FILE", first, default=unless)
-    _add(parser, "--no-browser", None, "print the address, open no browser")
+    _add(parser, "--no-browser", None, "print the address and open no browser")
     _add(parser, "--port", "N", "the first port to try (8888)", type=int)
+
+
+def _fill_skill(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    text = f"print the JSON Schema of what --json writes instead: {', '.join(KINDS)}"
+    _add(parser, "--schema", "KIND", text, choices=KINDS)
 
 
 _FILLERS = {
@@ -361,6 +365,7 @@ _FILLERS = {
     "fleet": _fill_fleet,
     "export": _fill_export,
     "lab": _fill_lab,
+    "skill": _fill_skill,
 }
 
 
@@ -422,7 +427,7 @@ _NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _num
 
 def _not_understood(parser: argparse.ArgumentParser, word: str) -> str:
     if not word.startswith("-"):
-        return f"{word!r} is one word too many; see `{parser.prog} --help`."
+        return f"Unexpected argument {word!r}; see `{parser.prog} --help`."
     names = [o for action in parser._actions for o in action.option_strings]
     long = [option for option in names if option.startswith("--")]
     name = word.partition("=")[0]

@@ -1,15 +1,12 @@
 import json
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.errors import BadParameterError, PerfkitError, RunError
-from perfkit.findings import store
+from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import diagnose as diagnoses
-from perfkit.training.diagnose.session import LEAST_BUDGET_S
 from tests.engine.scripted import Session
 from tests.training.diagnose.diagnosed import diagnosis
 
@@ -30,16 +27,6 @@ def scripted(monkeypatch, here):
         return asked
 
     return script
-
-
-def test_a_diagnosis_takes_what_it_needs_unless_something_says_otherwise(monkeypatch):
-    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    assert diagnoses.in_seconds(None) is None
-    monkeypatch.setenv("PERFKIT_BUDGET", "30")
-    assert diagnoses.in_seconds(None) == 30
-    # Who makes every run small still gets one that holds a round.
-    monkeypatch.setenv("PERFKIT_BUDGET", "2")
-    assert diagnoses.in_seconds(None) == LEAST_BUDGET_S
 
 
 @pytest.mark.parametrize(
@@ -74,26 +61,6 @@ def test_a_training_that_cannot_run_keeps_the_lines_of_the_user(scripted, capsys
         "Traceback (most recent call last):",
         "  there",
     ]
-
-
-def test_a_guess_reaches_the_report_the_chart_and_the_file(scripted, tmp_path):
-    scripted(found := diagnosis())
-    assert perfkit.diagnose(lambda: None) is found
-    store.save(found, tmp_path)
-    guessed = perfkit.diagnose(lambda: None, guess="3x")
-    assert "Your guess: 3x" in repr(guessed)
-    assert "your guess: 3x" in perfkit.chart(guessed).alt
-    assert store.load(found.path).guess == "3x"
-    assert [path.name for path in tmp_path.glob("*.json")] == [found.path.name]
-
-
-def test_a_guess_that_cannot_be_saved_costs_nothing(scripted, tmp_path, monkeypatch):
-    scripted(found := diagnosis())
-    store.save(found, tmp_path)
-    monkeypatch.setattr(store, "save", Mock(side_effect=PerfkitError("No room.")))
-    with pytest.warns(UserWarning, match="No room"):
-        guessed = perfkit.diagnose(lambda: None, guess="3x")
-    assert (guessed.guess, guessed.path) == ("3x", found.path)
 
 
 def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):

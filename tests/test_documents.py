@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -53,7 +52,7 @@ def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_pat
     assert {t.variant for t in finding.timings} == {"one_by_one", "all_at_once"}
     assert finding.notes["pixels"] == 64 * 64
     # A busy machine may leave it open.
-    open_yet = 'Whether anything is faster than "one_by_one" is not known yet.'
+    open_yet = 'This run does not show whether anything is faster than "one_by_one".'
     assert finding.verdict.headline in ("Scale whole images.", open_yet)
 
 
@@ -64,21 +63,6 @@ def test_the_test_in_the_document_passes(pixel_scaling):
     assert len(tests) == 2
     for test in tests:
         test()
-
-
-@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
-@pytest.mark.parametrize(
-    "path", [path for path in sorted(MADE_LATER) if path.endswith("pixel_scaling.py")]
-)
-def test_the_code_in_the_document_keeps_the_style(path, command):
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"],
-        input=block(path),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 RACE = (ROOT / "docs" / "race-in-ci.md").read_text()

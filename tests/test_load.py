@@ -36,9 +36,3 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
     said = r"it\.json holds no machine's parts of a step"
     with pytest.raises(BadFileError, match=said):
         perfkit.compare(path, path)
-
-
-def test_what_perfkit_did_not_write_is_refused_in_a_sentence(tmp_path):
-    (tmp_path / "it.json").write_text('{"kind": "letter", "to": "profile"}')
-    with pytest.raises(BadFileError, match=r"but a letter\."):
-        perfkit.load(tmp_path / "it.json")

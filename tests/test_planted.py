@@ -1,7 +1,6 @@
 """A word that is planted in every private place stands in nothing that is shared."""
 
 import platform
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from perfkit.questions.data_pipeline import DataPipeline
 from perfkit.questions.gallery import chart, kinds
 from perfkit.questions.session import Session, shareable
 from perfkit.questions.shared import cache, images
-from perfkit.training.race.sides import Asked, entrants
 from tests.engine.trials import launched
 from tests.findings.made import finding
 from tests.findings.page.books import book, code, result, write
@@ -163,24 +161,6 @@ def test_images_tell_neither_folder_nor_classes(home, tmp_path, monkeypatch):
     assert told["skipped_names"] == ["empty.jpg"]
     texts = [("notes", repr(told)), ("parameters", repr(shareable(asked)))]
     assert list(leaks(texts)) == []
-
-
-def test_a_race_of_commits_tells_neither_author_nor_folder(home):
-    (home / "train.py").write_text(SCRIPT)
-    about = ["-c", f"user.name={MARK}", "-c", f"user.email={MARK}@example.org"]
-    author = f"--author={MARK} <{MARK}@example.org>"
-    for line in (
-        ["init", "--quiet"],
-        ["add", "train.py"],
-        ["commit", "--quiet", author, "-m", MARK],
-    ):
-        subprocess.run(["git", *about, *line], cwd=home, check=True)
-    trainings, arguments = (str(home / "train.py"),), (str(home), MARK)
-    asked = Asked(trainings=trainings, commit=("HEAD",), arguments=arguments)
-    made = entrants(asked)
-    made.close()
-    texts = [(side.name, side.name) for side in made.sides]
-    assert list(leaks([*texts, ("command", asked.typed)])) == []
 
 
 def test_a_notebook_tells_no_folder(home):

@@ -1,8 +1,4 @@
-import importlib.util
-import io
 import signal
-import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,10 +6,8 @@ import perfkit
 from perfkit.engine import plan
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.record import Gpu
-from perfkit.panel.cell import CellDisplay
-from perfkit.progress import Display, NotebookDisplay
+from perfkit.progress import Display
 from perfkit.questions import runs
-from perfkit.questions.session import Measurer
 from tests.engine.scripted import Session
 
 STEP = plan.Progress(1.0, 2.0)
@@ -48,31 +42,6 @@ def test_a_run_ends_when_its_display_breaks():
 
 
 @pytest.mark.parametrize(
-    ("shell", "measures", "missing", "kind"),
-    [
-        (SimpleNamespace(kernel=1), True, "", CellDisplay),
-        (SimpleNamespace(kernel=1), True, "anywidget", NotebookDisplay),
-        # A recording is over at once, and a script that is accounted for has no rows.
-        (SimpleNamespace(kernel=1), False, "", NotebookDisplay),
-        (None, True, "", Display),
-    ],
-    ids=["kernel", "no widgets", "nothing measured", "log"],
-)
-def test_what_measures_in_a_notebook_is_drawn_live(
-    monkeypatch, shell, measures, missing, kind
-):
-    find = importlib.util.find_spec
-    parts = {missing: None}
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: parts.get(name, find) and find(name)
-    )
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    monkeypatch.setattr("sys.stderr", io.StringIO())
-    session = Measurer(10.0, 1, None) if measures else Session(STEP)
-    assert type(runs.display_of(session)) is kind
-
-
-@pytest.mark.parametrize(
     ("told", "error", "said"),
     [
         (STEP, RunError, "nothing was measured"),
@@ -82,17 +51,6 @@ def test_what_measures_in_a_notebook_is_drawn_live(
 def test_a_run_that_measured_nothing_is_an_error(told, error, said):
     with pytest.raises(error, match=said):
         runs.watch(Session(told, finding=None), Display())
-
-
-def test_a_run_can_be_watched_from_another_thread():
-    found = []
-    session = Session(STEP)
-    thread = threading.Thread(
-        target=lambda: found.append(runs.watch(session, Display()))
-    )
-    thread.start()
-    thread.join()
-    assert found == ["found"]
 
 
 def test_the_budget_is_longer_with_a_gpu_unless_the_environment_says_it(monkeypatch):
@@ -112,11 +70,6 @@ def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
     monkeypatch.setenv("PERFKIT_BUDGET", "never")
     with pytest.raises(BadParameterError, match="give the seconds to spend"):
         perfkit.run("napping", budget=budget)
-
-
-def test_parameters_go_with_a_name_only(napping):
-    with pytest.raises(BadParameterError, match="already has its own"):
-        perfkit.run(napping(), nap_ms=3)
 
 
 @pytest.mark.measures

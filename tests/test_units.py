@@ -83,13 +83,6 @@ def test_an_interval_over_more_than_a_factor_of_four_is_no_result(low, high, kno
     assert [text == "?" for text in said] == [not known] * 4
 
 
-def test_a_single_value_has_no_interval():
-    assert units.between(2, 2, 2, units.seconds) == "2 s"
-    assert units.rate_between(98.2, 98.2, 98.2) == "98.2 examples/s"
-    assert units.ratio_between(2, 2, 2) == "2.00×"
-    assert units.spread(2, 2, 2, units.significant) == "2"
-
-
 def test_a_wide_interval_is_told_in_place_of_what_lies_in_it():
     assert units.roughly(0.043, 0.038, 0.055, units.seconds) == "43 ms"
     assert units.roughly(0.043, 0.024, 0.077, units.seconds) == "24 ms to 77 ms"

@@ -92,9 +92,9 @@ _REST = "unexplained"
 
 
 def has_split(diagnosis: Diagnosis) -> bool:
-    """Whether the step was measured and taken apart, and some part is known."""
-    sizes = (part.seconds or part.high for part in diagnosis.split.values())
-    return diagnosis.step is not None and any(sizes)
+    """Whether the step was measured, and what some part takes is known."""
+    known = any(part.seconds for part in diagnosis.split.values())
+    return diagnosis.step is not None and known
 
 
 def split(diagnosis: Diagnosis) -> Figure:
@@ -242,9 +242,9 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
     yield "plain: the time that is left"
     if kinds & {"defect", "opportunity", "together"}:
         yield "hatched: what the change takes off"
-        yield "each was measured against the step as given: gains do not add up"
+        yield "each was measured against the unchanged step, so gains do not add up"
     else:
-        yield "no change is claimed to bring anything"
+        yield "no change is shown to bring anything"
     yield "bar with ends: 95 % interval"
 
 

@@ -72,7 +72,7 @@ def roofline(finding: Finding) -> Figure:
     title = f"{finding.experiment}: how near to the machine's limits"
     plane = _read(finding)
     if plane is None:
-        return canvas.message(title, "No variant tells its arithmetic and its bytes.")
+        return canvas.message(title, "No variant reports its arithmetic and its bytes.")
     lines = canvas.caption_lines([*_caption(plane), *guess(finding).caption])
     inner = max(_HEIGHT, _LABEL * (len(plane.points) + len(plane.flat)))
     height = canvas.TOP + inner + 44 + 16 * len(lines) + 8

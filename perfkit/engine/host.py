@@ -32,14 +32,20 @@ from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
 from perfkit.machine import environment
 
-# What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
-_LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
+# What a trial imports besides Keras; those that need their parts in C fit one Python.
+_LENT = {"cloudpickle": False, "markupsafe": False, "psutil": True, "greenlet": True}
 _PROBE = """
 import importlib.util, json, sys
 names = sys.argv[1:]
 found = {n: importlib.util.find_spec(n) is not None for n in names}
 print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": found}))
 """
+# What Keras 3 trains on; of several that are there, the first is taken.
+_BACKENDS = ("tensorflow", "jax", "torch")
+_NAMES = {
+    **{"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"},
+    **{"keras": "Keras", "tf_keras": "tf_keras"},
+}
 _PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
 _OLDEST = (3, 11)
 # How what is no interpreter fails to say what it is.
@@ -74,15 +80,20 @@ class Environment:
         python: Its version.
         versions: Of the packages that matter, by name.
         lacks: What it has to be lent.
+        backend: What its Keras trains on, as ``environment.trains_on`` has it.
     """
 
     python: str
     versions: dict[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
+    backend: str = "tensorflow"
 
 
 def environment_of(place: Place) -> Environment:
     """Ask an interpreter what it is; nothing of TensorFlow is imported.
+
+    Keras takes TensorFlow where nobody chose a backend. An environment without it
+    trains on JAX or PyTorch, whichever it has.
 
     Raises:
         BadParameterError: It cannot be run, or is too old.
@@ -91,7 +102,7 @@ def environment_of(place: Place) -> Environment:
     name = place.python or sys.executable
     try:
         ran = subprocess.run(
-            [name, "-c", _PROBE, "tensorflow", "perfkit", *_LENT],
+            [name, "-c", _PROBE, *_NAMES, *_LENT],
             env=place.environment,
             capture_output=True,
             timeout=_PROBE_S,
@@ -108,26 +119,40 @@ def environment_of(place: Place) -> Environment:
         ) from None
     if python[:2] < _OLDEST:
         raise BadParameterError(
-            f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
+            f"{name} is Python {'.'.join(map(str, python))}, but perfkit needs "
             f"{'.'.join(map(str, _OLDEST))} or later."
         )
-    if not answer["found"]["tensorflow"]:
-        raise MissingPartError(f"{name} has no TensorFlow: give another environment.")
+    versions = environment.versions([folder for folder in answer["path"] if folder])
+    backend = _backend_of(place, versions, answer["found"])
+    # TensorFlow brings Keras; tf_keras is installed beside it.
+    needed = [backend, "keras"] if backend in ("jax", "torch") else ["tensorflow"]
+    if environment.is_legacy(place.environment):
+        needed.append("tf_keras")
+    for part in needed:
+        if not answer["found"].get(part):
+            todo = "give another environment"
+            if not place.python:
+                todo = "install it there, or race an environment that has it: --python"
+            raise MissingPartError(f"{name} has no {_NAMES[part]}: {todo}.")
     lacks = tuple(part for part in _LENT if not answer["found"][part])
     if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
         missing = " and ".join(part for part in lacks if _LENT[part])
         raise MissingPartError(
-            f"{name} lacks {missing}, which this Python's would not fit: "
-            f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
+            f"{name} lacks {missing}, and this Python's copy does not fit it: "
+            f"`{name} -m pip install {missing.replace(' and', '')}` installs it."
         )
-    versions = environment.versions([folder for folder in answer["path"] if folder])
-    keras = versions.get("keras", "3")
-    if keras.startswith(("0.", "1.", "2.")):
-        raise MissingPartError(
-            f"{name} has Keras {keras}, and perfkit measures Keras 3: give an "
-            "environment with TensorFlow 2.16 or later."
-        )
-    return Environment(".".join(map(str, python)), versions, lacks)
+    return Environment(".".join(map(str, python)), versions, lacks, backend)
+
+
+def _backend_of(
+    place: Place, versions: Mapping[str, str], modules: Mapping[str, bool]
+) -> str:
+    """Return what Keras trains on there, of the modules that were found."""
+    variables = place.environment
+    backend = environment.trains_on(variables, versions)
+    if backend != "tensorflow" or variables.get("KERAS_BACKEND"):
+        return backend
+    return next((name for name in _BACKENDS if modules.get(name)), backend)
 
 
 def _in_short(error: Exception) -> str:
@@ -140,7 +165,7 @@ def _in_short(error: Exception) -> str:
         case OSError():
             return error.strerror or type(error).__name__
         case _:
-            return "it answers as no Python does"
+            return "it does not answer like Python"
 
 
 @contextlib.contextmanager
@@ -173,7 +198,7 @@ class Host:
         self._number = 0
         self._inbox: dict[int, deque[Message]] = defaultdict(deque)
         self._began = time.perf_counter()
-        self._lent = ""
+        self._lent, self._backend = "", environment.backend
         try:
             if place.python:
                 self._lent = _lend(environment.lacks)
@@ -207,6 +232,8 @@ class Host:
 
     def _variables(self) -> dict[str, str]:
         variables = self._place.environment
+        if self._backend in ("jax", "torch"):
+            variables["KERAS_BACKEND"] = self._backend
         if self._lent:
             path = (variables.get("PYTHONPATH", ""), self._lent)
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
@@ -306,7 +333,7 @@ class Host:
         name = self._place.python or "another process"
         return (
             f"Trials could not be started with {name}{last}. Try "
-            f"`{self._place.python or 'python'} -c 'import tensorflow'` with the same "
+            f"`{self._place.python or 'python'} -c 'import keras'` with the same "
             "variables."
         )
 

@@ -40,8 +40,8 @@ _OURS = "perfkit's own"
 _STOOD_STILL_S = 2.0
 _STOPPED_S = 1.0
 _LOST = (
-    "The process that starts trials has ended, as it does where the system has no "
-    "memory or process left: close other programs, then run again."
+    "The process that starts trials has ended, probably because the system ran out of "
+    "memory or processes: close other programs, then run again."
 )
 # How a server that is gone, or whose files are, fails to start a trial.
 _GONE = (EOFError, ConnectionError, FileNotFoundError)
@@ -113,7 +113,7 @@ class Started:
         if stopped:
             self._note_stood(self._heard)
         if self.outcome is None and silent > self.silence:
-            cause = "was stopped from outside" if stopped else "gave no sign of life"
+            cause = "was suspended" if stopped else "gave no sign of life"
             self.kill("timed-out", f"{cause} for {self.silence:.0f} s and was ended")
         return messages
 
@@ -298,8 +298,8 @@ class Launcher:
                 warming.start()
             except RuntimeError as error:
                 raise RunError(
-                    f"TensorFlow cannot be loaded in the background ({error}): close "
-                    "other programs, then run again."
+                    f"The system cannot load TensorFlow in the background ({error}): "
+                    "close other programs, then run again."
                 ) from error
             self._warming = warming
 
@@ -508,7 +508,7 @@ def _crash(
     last = tail.strip().splitlines()[-1].strip()[:300] if tail.strip() else ""
     last_words = f"; its last words: {last}" if last else ""
     if limits.memory is not None and any(words in tail for words in _OUT_OF_MEMORY):
-        return "out-of-memory", f"ran out of the memory it was allowed{last_words}"
+        return "out-of-memory", f"needed more memory than its limit{last_words}"
     if killed_for_memory:
-        return "out-of-memory", "was killed by the system because memory ran out"
+        return "out-of-memory", "was killed by the system, which ran out of memory"
     return "crashed", f"{how_ended(code)}{last_words}"

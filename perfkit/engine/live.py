@@ -257,7 +257,7 @@ class LiveTrial:
         started = self.running.started_ns
         outcome, message = self.running.outcome or "stopped", self.running.message
         if outcome == "completed" and not any(n for _, n in self._ticks):
-            outcome, message = "crashed", "ended without having done a single example"
+            outcome, message = "crashed", "ended before its first example"
         names = {name for parts in self._parts for name in parts}
         return Trial(
             variant=self.variant,

@@ -1,19 +1,22 @@
 """What the launcher imports once, so that every trial forked from it has it already.
 
-It imports TensorFlow and runs no operation: devices, thread pools and allocators are
-each trial's own. Only after the import, which takes seconds, does a fork server notice
-by itself that nobody needs it any more, so until then the system is asked to end it
-with its parent.
+It imports TensorFlow (or JAX, or PyTorch) and runs no operation: devices, thread pools
+and allocators are each trial's own. Only after the import, which takes seconds, does a
+fork server notice by itself that nobody needs it any more, so until then the system is
+asked to end it with its parent.
 """
 
 import atexit
 import contextlib
 import ctypes
 import fcntl
+import importlib
 import os
 import shutil
 import signal
 import tempfile
+
+from perfkit.machine.environment import is_legacy, keras_backend
 
 # A folder of our own: what the import prints, and whatever trials leave behind. They
 # are killed in the middle of their work, so nobody else would ever tidy up.
@@ -42,11 +45,21 @@ def _import_everything(parent: int, folder: str) -> None:
 
     # Without TensorFlow a trial that needs none still runs.
     with contextlib.suppress(ImportError):
-        import keras  # noqa: F401
-        import tensorflow  # noqa: F401
+        for name in _libraries():
+            importlib.import_module(name)
     atexit.register(_leave, folder)
     # The thread that started this process ends now, and its process does not.
     _end_with_parent(0)
+
+
+def _libraries() -> tuple[str, ...]:
+    """Name what a training imports; another backend needs no TensorFlow."""
+    if is_legacy(os.environ):
+        return "tensorflow", "tf_keras"
+    backend = keras_backend(os.environ)
+    # Keras asks PyTorch for GPUs when it is imported, and CUDA does not survive a fork.
+    libraries = {"jax": ("keras",), "torch": ("torch",)}
+    return libraries.get(backend, ("keras", "tensorflow"))
 
 
 def _leave(folder: str) -> None:

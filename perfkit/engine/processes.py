@@ -76,26 +76,25 @@ def fresh(
     memory: float | None = None,
     guess: str = "",
 ) -> Any:
-    """Call a function in a process that has TensorFlow loaded and has not used it.
+    """Call a function in a fresh process that has loaded, but not used, TensorFlow.
 
-    What it prints is printed here, without TensorFlow's log. An interrupt ends the
-    process.
+    Its output appears here, without TensorFlow's log. An interrupt ends the process.
 
     Args:
-        function: Takes the module ``tensorflow``. What it returns has to be picklable:
+        function: Takes the module ``tensorflow``. It must return something picklable:
             numbers and text, not tensors.
         timeout: Seconds after which it counts as hung.
-        memory: MB that it may allocate beside what it starts with; None for all.
-        guess: What you expect; it is printed below what the function prints.
+        memory: MB that it may allocate on top of its start; None for no limit.
+        guess: What you expect, to print below the function's output.
 
     Returns:
         What the function returned.
 
     Raises:
-        BadParameterError: It is no function, or cannot be sent to another process; or
-            the memory is no amount.
+        BadParameterError: It is not a function, cannot be sent to another process, or
+            the memory is not an amount.
         RunError: It raised, crashed, hung or ran out of memory; the sentence says
-            which. This process goes on in any case.
+            which. This process continues in any case.
     """
     if not callable(function):
         raise BadParameterError(

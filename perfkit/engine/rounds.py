@@ -69,7 +69,7 @@ _PREPARE_SILENCE_S = 900.0
 _TRY_SILENCE_S = 30.0
 # TensorFlow's allocator waits 10 s for memory before it gives up.
 _WAITS_FOR_MEMORY_S = 1.0
-_WAITS_FOR_MEMORY = "ran out of memory: it waited for more than its limit leaves"
+_WAITS_FOR_MEMORY = "ran out of memory: it needed more than its limit"
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Run:
         finally:
             self.watcher.stop()
             for live in self._live:
-                live.end("stopped", "was running when the run was stopped")
+                live.end("stopped", "was still running when the run was stopped")
 
     # Before the budget starts.
 
@@ -176,7 +176,7 @@ class Run:
             return
         if live.running.outcome != "completed":
             raise RunError(
-                "Preparing what the variants need did not end well: it "
+                "Preparing the variants failed: the preparation "
                 f"{live.running.message.rstrip('.')}."
             )
         yield Prepared(dict(self._notes))
@@ -300,7 +300,7 @@ class Run:
                 # Nothing is compared across the two ways, so the round starts anew.
                 self._in_turns = False
                 for live in lives:
-                    live.end("stopped", "memory was too short for trials in turns")
+                    live.end("stopped", "had too little memory to take turns")
                 yield from self._record(lives)
                 yield from self._round_in_one_go(names)
                 return
@@ -404,7 +404,7 @@ class Run:
             else:
                 over = "budget" if self._tries_end is None else "time for tries"
                 cause = "run was stopped" if self.stopped.is_set() else f"{over} ended"
-                live.end("stopped", f"was at work when the {cause}")
+                live.end("stopped", f"was still running when the {cause}")
         yield from self._record(lives)
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:

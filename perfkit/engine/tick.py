@@ -32,10 +32,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Pause:
-    """The time since the last tick was not work; it is reported apart, by label.
+    """Mark the time since the last tick as no work; it is reported apart, by label.
 
     Attributes:
-        label: What the time went into.
+        label: The name of that time.
         every: Examples after which it comes again, so that its share belongs to the
             rate: what an epoch's end costs, say, where the trial's epochs are shorter
             than the real ones. 0 where the rate leaves it out.
@@ -49,7 +49,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Note:
-    """A fact the variant learnt on the way, kept in the trial; ``value`` is JSON."""
+    """A fact that the variant found out, kept in the trial; ``value`` is JSON."""
 
     name: str
     value: Any

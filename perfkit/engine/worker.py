@@ -108,8 +108,11 @@ def _send(sink: Connection, message: tuple[Any, ...]) -> None:
 
 def _seed(seed: int) -> None:
     random.seed(seed)
-    if "keras" in sys.modules:
-        sys.modules["keras"].utils.set_random_seed(seed)
+    # PyTorch keeps Keras out of the launcher, and Keras draws from it.
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    if keras := sys.modules.get("tf_keras") or sys.modules.get("keras"):
+        keras.utils.set_random_seed(seed)
     elif "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
 
@@ -122,7 +125,7 @@ def _limit_memory(above: int | None) -> None:
         with open("/proc/self/statm") as statm:
             data_pages = int(statm.read().split()[5])
     except OSError as error:
-        message = "This system has no way to limit the memory of one program."
+        message = "This system cannot limit the memory of one program."
         raise RunError(message) from error
     limit = data_pages * resource.getpagesize() + above
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

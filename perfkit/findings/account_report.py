@@ -19,18 +19,18 @@ from perfkit.findings.account import (
 from perfkit.findings.report import Fold, Listing, Report, Row, Table, Verdict
 from perfkit.findings.text import minute, one_line, paragraphs
 
-_TIPS, _LINES = "What people do about these lines", "Every line, in numbers"
+_TIPS, _LINES = "What usually helps with these lines", "Every line, in numbers"
 # Lines below this share of what repeats are folded.
 _SHOWN = 0.01
 # No script has a line whose number is as long.
 _DIGITS = 10
 # What work is called that went into a kind, after "63 % of the time".
 _GOES = {
-    "computing": "is computed for",
-    "input": "the model waits for the input in",
-    "Python": "is Python in",
-    "set-up": "is setting up and tracing in",
-    "waiting": "is spent waiting in",
+    "computing": "goes into computing at",
+    "input": "the model waits for input from",
+    "Python": "goes into Python at",
+    "set-up": "goes into set-up and tracing at",
+    "waiting": "goes into waiting at",
 }
 # Operations of a step that are too many to be a model's own.
 _MANY = 500
@@ -45,20 +45,20 @@ def verdict(account: Account) -> Verdict:
     interval, warns = units.seconds(round(account.wall_s)), tuple(warnings(account))
     if not account.lines:
         return Verdict(
-            headline="No line of this script was seen at work.",
-            much="Nothing of it ran for long enough, or it runs in another process.",
+            headline="perfkit saw no line of this script run.",
+            much="It ran too briefly, or its work runs in another process.",
             sure="not known yet",
             warnings=warns[:2],
-            next="Give it a larger `budget`, or the script that trains.",
+            next="Give a larger `budget`, or the script that trains.",
         )
     if not account.repeated_s:
         return Verdict(
-            headline="Nothing but the set-up of this script was seen.",
+            headline="perfkit saw only the set-up of this script.",
             much=f"{units.seconds(account.once_s)} went into imports, reading data and "
             "the first traces.",
             sure="not known yet",
             warnings=warns[:2],
-            next="Give it a larger `budget`.",
+            next="Give a larger `budget`.",
         )
     if account.tips:
         tip, *next_tips = account.tips
@@ -74,7 +74,7 @@ def verdict(account: Account) -> Verdict:
     share = units.percent(account.share(top.total_s))
     return Verdict(
         headline=f"{share} of the time {_GOES[top.kind]} {top.where}.",
-        much="No change that people usually make fits what was seen there.",
+        much="None of the usual changes fits this line.",
         sure="profiled",
         interval=interval,
         warnings=warns[:2],
@@ -91,18 +91,18 @@ def _next(tip: Tip, next_tips: list[Tip]) -> Iterator[str]:
             for next_tip in next_tips[:2]
         )
         yield f"Then: {also}."
-    yield "What that brings is not measured: `perfkit diagnose` does."
+    yield "`perfkit diagnose` measures how much that brings."
 
 
 def warnings(account: Account) -> Iterator[str]:
     """What a reader must know of how an account came about."""
     if account.error:
-        yield f"The script raised {account.error}; this is what was seen before."
+        yield f"The script raised {account.error}; the account ends there."
     elif account.updates == 0 and account.lines:
-        yield "No training was seen in this time: give it a larger budget."
+        yield "No training step ran in this time: give a larger budget."
     elif account.updates < _FEW_UPDATES and not account.ended:
         steps = units.count(account.updates, "step")
-        yield f"Only {steps} ran in this time: the shares may still change."
+        yield f"Only {steps} ran in this time, so the shares may still change."
     if account.untraced:
         yield account.untraced
     if account.uncontained:
@@ -114,7 +114,7 @@ def report(account: Account) -> Report:
     """Lay an account out."""
     return Report(
         verdict=account.verdict,
-        question=f"Where do the seconds of {account.training} go?",
+        question=f"Where does the time of {account.training} go?",
         stamp=account.stamp,
         listing=listing(account),
         besides=tuple(_besides(account)),
@@ -145,7 +145,7 @@ def folds(account: Account) -> tuple[Fold, ...]:
         Fold(_TIPS, tables=(_tips(account),)),
         Fold(_LINES, tables=(_table(account),)),
         Fold("The stages of the input", tables=(_stages(account),)),
-        Fold("How the lines were seen, and what looking cost", method),
+        Fold("How this was sampled, and what sampling cost", method),
     )
 
 
@@ -195,7 +195,7 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         yield f"{name} traced {units.count(trace.count, 'time')}, {average} each{cause}"
     if line.operations >= _MANY:
         starting = line.starting_s / line.total_s if line.total_s else 0.0
-        started = f"{units.percent(starting)} of it starting them"
+        started = f"{units.percent(starting)} of the time starting them"
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
     filters = [o for o in _stages_of(account, line) if o.kind == "Filter" and o.given]
@@ -228,7 +228,7 @@ def _stages_of(account: Account, line: Line) -> Iterator[Stage]:
 def _besides(account: Account) -> Iterator[str]:
     once = units.seconds(account.once_s)
     yield (
-        f"Done once, and in no share: {once} of imports, reading data and first traces."
+        f"Not in the shares: {once} for imports, reading data and first traces, once."
     )
     fits = [line.find_call("fit") for line in account.lines]
     if account.epochs_s[1:] and not any(fit and fit.count > 1 for fit in fits):
@@ -242,7 +242,7 @@ def _besides(account: Account) -> Iterator[str]:
         before, after = map(statistics.median, (later[:third], later[-third:]))
         if len(later) >= 3 and after > _GROWS * before:
             took = units.instead(units.seconds(after), units.seconds(before))
-            yield f"Epochs grow longer: the last ones took {took}."
+            yield f"Epochs get longer: the last ones took {took}."
 
 
 def _tips(account: Account) -> Table:
@@ -255,7 +255,7 @@ def _tips(account: Account) -> Table:
         )
         for tip in account.tips
     )
-    headings = ("share", "what to do", "what was seen", "how, and what it costs")
+    headings = ("share", "what to do", "why", "how, and what to mind")
     return Table(_TIPS, headings, rows)
 
 

@@ -30,6 +30,7 @@ MUCH = 1.25
 _HOPELESS = 0.97
 # Variants that leave a whole group out: all input, and all who watch.
 WITHOUT_INPUT, WITHOUT_OBSERVERS = "without input", "without observers"
+WITHOUT_VALIDATION = "without validation"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,14 +36,14 @@ def in_words(finding: Finding) -> Iterator[str]:
             busy_cores = mean_cores(finding, name)
             programs = name_programs(finding, name)
             if _is_meant(finding, name):
-                programs += ", loads of this question among them,"
+                programs += ", including the loads of this question,"
             yield f"{programs} kept {busy_cores} busy on average"
     speeds = [value for _, value in readings_of(finding, "core_speed")]
     if speeds:
         mostly, slowest = units.percent(statistics.median(speeds)), min(speeds)
         slowed = (
-            ": two busy cores that share a unit, heat, a battery, or other machines on "
-            "the same processor slow it, and it is slow when it has just woken"
+            ". Heat, a battery, a busy core on the same unit, other machines on the "
+            "same processor, or waking up slow a core"
         )
         yield (
             f"A core mostly ran at {mostly} of its best speed, and never below "
@@ -79,7 +79,7 @@ def _gpus(finding: Finding) -> Iterator[str]:
             for name in dict.fromkeys((finding.baseline, busiest))
             if name in shares
         ]:
-            yield f"GPU {number} was busy for {' and '.join(phrases)}, by its driver"
+            yield f"GPU {number} was busy for {' and '.join(phrases)}, says its driver"
 
 
 def quieter(finding: Finding, training: str = "") -> str:
@@ -96,7 +96,7 @@ def quieter(finding: Finding, training: str = "") -> str:
         return f"R{again[1:]}"
     processes = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{process.program}`" for process in processes)
-    hint = f" ({names} as it began)" if names else "; `perfkit doctor` names them"
+    hint = f" ({names} at the start)" if names else "; `perfkit doctor` names them"
     return (
         f"Other programs kept {units.significant(other_cores, 2)} of "
         f"{finding.machine.cores} cores busy{hint}. End them, or {again}"

@@ -280,11 +280,11 @@ _ENOUGH_NAMED = 0.1
 # Fewer times are all told: their tenths lie within them.
 _FEW = 6
 _MEANING = (
-    "A profile explains a difference that was measured; it never stands in for one. "
-    "What a change brings is measured by perfkit.diagnose."
+    "A profile explains a measured difference; it does not prove one. To measure what "
+    "a change brings, use perfkit.diagnose."
 )
 
-_STAGES = "Stages of the input, beside the steps; they wait for each other in this time"
+_STAGES = "Stages of the input, which run beside the steps and wait for each other"
 
 
 @shown.report.register
@@ -332,14 +332,14 @@ def trace_notes(profile: Profile) -> Iterator[str]:
     read, traced = len(profile.steps), len(profile.traced_s)
     if 0 < read < traced:
         yield (
-            f"xprof takes {read} of the {traced} steps apart; it leaves out those that "
-            "it does not hold for whole."
+            f"xprof analyses {read} of the {traced} steps, because it leaves out steps "
+            "that look incomplete."
         )
     if profile.table and named_share(profile) < _ENOUGH_NAMED:
         yield (
             "The operations that the trace names explain less than a tenth of the "
-            "steps' time: those of eager steps, those that XLA compiles for a CPU, and "
-            "those that TensorFlow holds for cheap have no names in it."
+            "steps' time. It names none in eager steps, none that XLA compiles for a "
+            "CPU, and none that TensorFlow considers cheap."
         )
     yield _MEANING
 
@@ -358,8 +358,8 @@ def cost(profile: Profile) -> str:
         step = f"an execution of {profile.at_a_time} steps"
     if profile.shows_cost:
         return (
-            f"The tracer costs something itself: {step} takes {without}, so what is "
-            f"below is {units.ratio(profile.cost)} as long."
+            f"The tracer itself costs time: {step} takes {without}, so the times below "
+            f"are {units.ratio(profile.cost)} as long."
         )
     return f"No cost of the tracer shows: {step} takes {without}."
 

@@ -104,7 +104,7 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
     else:
         fault = next(faults(record), None)
     if fault:
-        raise BadFileError(f"{name} is not a sound {noun}: {plain(fault, 200)}.")
+        raise BadFileError(f"{name} is not a valid {noun}: {plain(fault, 200)}.")
     return record
 
 
@@ -175,7 +175,7 @@ def _document(data: bytes, name: str, noun: str) -> Any:
         return _cleaned(document)
     except ValueError as excess:
         raise BadFileError(
-            f"{name} is not a sound {noun}: it holds {excess}."
+            f"{name} is not a valid {noun}: it holds {excess}."
         ) from None
 
 
@@ -203,7 +203,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
             for name, item in value.items()
         }
     if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
-        raise ValueError("a number beyond measure")
+        raise ValueError("a number that is too large")
     return value
 
 
@@ -231,7 +231,7 @@ def _broken(reason: str, data: bytes, noun: str) -> str:
     if "recursion" in reason:
         return f"not {_a(noun)}: its lists are nested too deeply"
     if "out of range" in reason:
-        return f"not a sound {noun}: it holds a number beyond measure"
+        return f"not a valid {noun}: it holds a number that is too large"
     return f"not JSON: {reason}"
 
 
@@ -242,19 +242,19 @@ def _a(noun: str) -> str:
 def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(kind, str):
-        raise BadFileError(f"{name} is not {_a(noun)}: it does not say that it is one.")
+        raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
     if kind != noun:
         reads = ": perfkit show reads it" if kind in _KINDS else ""
         actual = _a(one_line(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
-        raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
+        raise BadFileError(f"{name} is not a valid {noun}: its schema has no number.")
     schemas = f"(schema {schema}, this one reads {newest})"
     if schema > newest:
         raise BadFileError(
-            f"{name} was written by a newer perfkit {schemas}: get a newer perfkit, by "
-            "git pull and its first command again."
+            f"{name} was written by a newer perfkit {schemas}: in perfkit's folder run "
+            "git pull, then its first command again."
         )
     if schema < newest:
         raise BadFileError(

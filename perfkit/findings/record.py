@@ -29,27 +29,27 @@ class Finding(Charted):
         question: The question as the experiment puts it.
         parameters: Name to value, as the run used them.
         recorded: When it began, ISO 8601 with the offset from UTC.
-        machine: What it was measured on.
+        machine: The computer that was measured.
         trials: Every trial in the order they ran, raw ticks included.
         samples: The machine's load on one clock: ``"t"`` in seconds from the start of
             the run, then one list per reading; None where the driver gave none.
         timings: A rate with its interval per variant.
-        comparisons: The ratio to the variant it is measured against.
+        comparisons: The ratio of each variant to the one it is compared with.
         noise_floor: The ratio that two runs of the same thing reached here, at
             most: 1.04 means that no difference below 4 % is claimed. None if unknown.
-        verdict: In words.
-        result: What its numbers say, as the record of its question has it; empty where
-            they say no more than ``comparisons`` does.
-        baseline: The variant that was run twice a round to learn the noise; "" if none.
+        verdict: The answer in words.
+        result: Its numbers, in the record of its question; empty if they add nothing
+            to ``comparisons``.
+        baseline: The variant that ran twice a round to show the noise; "" if none.
         unavailable: Why a variant was not run on this machine, by its name.
         guess: What the reader predicted before the run; "" if nothing.
         notes: Facts about the whole run, such as the images used.
         code: The lines that a variant ran, as a reader types them, by its name.
         budget_s: Seconds the run was given.
-        stopped: True where Stop ended it before the budget did.
-        unfinished: True in what is saved while the run goes on; where it stays so, the
-            run was broken off.
-        replayed: True in the copy of a recording that was shown in place of a run.
+        stopped: True if Stop ended it before the budget did.
+        unfinished: True in the file while the run goes on; if it stays True, the run
+            broke off.
+        replayed: True in the copy of a recording that was shown instead of a run.
     """
 
     schema: Literal[2] = SCHEMA
@@ -90,9 +90,9 @@ class Finding(Charted):
     def ended_early(self) -> str:
         """How the run ended before its time, in a sentence; "" where it did not."""
         if self.stopped:
-            return "The run was stopped early: this is what was measured by then."
+            return "The run was stopped early; this holds the measurements until then."
         if self.unfinished:
-            return "The run was broken off; what is here was measured by then."
+            return "The run broke off; this holds the measurements until then."
         return ""
 
     def table(self) -> "DataFrame":

@@ -40,7 +40,7 @@ from perfkit.machine.record import Machine
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.
 _WORTH = 1.05
-_UNMEASURED = "it applies and may help, and this run did not measure it"
+_UNMEASURED = "it may help, but this run did not measure it"
 _NUMBER = re.compile(r"\d+")
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
@@ -49,13 +49,13 @@ _NAMED = 2
 
 # What each verdict of a comparison claims.
 _CLAIMS = (
-    "faster, slower: the 95 % interval of the ratio leaves out 1, and the ratio lies "
-    "beyond the noise.",
-    "no difference shown: neither is so, and the interval leaves no difference open "
-    f"that is larger than {units.percent(WORTH_KNOWING - 1)}.",
-    "too noisy to say: the interval leaves open whether there is such a difference.",
-    "one round: not judged: a single round does not show how much rounds differ, which "
-    "may be more than its interval.",
+    "faster, slower: the 95 % interval of the ratio excludes 1, and the difference is "
+    "larger than the noise.",
+    "no difference shown: if there is a difference, it is below "
+    f"{units.percent(WORTH_KNOWING - 1)}.",
+    "too noisy to say: a larger difference is still possible.",
+    "one round: not judged: one round does not show how much rounds differ from each "
+    "other.",
 )
 
 
@@ -301,7 +301,7 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
 def _missing(finding: Finding, table: Table) -> Iterator[str]:
     """What keeps it from being whole."""
     if any(cell.startswith(units.UNKNOWN) for row in table.rows for cell in row):
-        yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
+        yield f'"{units.UNKNOWN}": not known yet, because the interval is too wide.'
     if not finding.timings:
         yield next(_failures(finding), "No variant could be timed.")
     elif not finding.comparisons and not has_microbenchmarks(finding):
@@ -319,11 +319,11 @@ def _foot(finding: Finding) -> Iterator[str]:
 
 def _noise(finding: Finding) -> str:
     if finding.noise_floor is None:
-        return "How noisy this machine was is not known: the run was too short."
+        return "The run was too short to show how noisy this machine was."
     share = units.percent(abs(finding.noise_floor - 1))
     return (
-        f"Two runs of the same code may differ by {share} here: by what they did "
-        "differ, and one standard error more. Smaller differences are not reported."
+        f"Two runs of the same code may differ by {share} here: that is how much they "
+        "did, plus one standard error. perfkit claims no smaller difference."
     )
 
 
@@ -356,7 +356,7 @@ def _repeat(finding: Finding, training: str = "") -> str:
     """What to type for the same once more; ``training`` is what was diagnosed."""
     settings = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
     parameters, typed = dict(finding.parameters), finding.parameters.get(TYPED)
-    hint = ", its own arguments behind `--`" if parameters.pop(ARGUMENTS, "") else ""
+    hint = ", its own arguments after `--`" if parameters.pop(ARGUMENTS, "") else ""
     if training and not is_file(training):
         options = ", ".join(f"{name}={value}" for name, value in settings.items())
         command = f"perfkit.diagnose({training}, {options})"
@@ -489,7 +489,7 @@ def _causes(diagnosis: Diagnosis) -> Table:
         )
         for cause in diagnosis.causes
     )
-    headings = ("cause: change", "kind", "what was seen", "how it is known")
+    headings = ("cause: change", "kind", "evidence", "how it is known")
     return Table("What slows it", (*headings, "what to type"), rows)
 
 
@@ -510,7 +510,7 @@ def _limits(diagnosis: Diagnosis) -> Table:
         names = ", ".join(f'"{name}"' for name in diagnosis.together.changes)
         rows.append(("all of it together", diagnosis.together.speedup.interval, names))
     if diagnosis.ceiling:
-        explanation = "one batch, again and again: no faster pipeline brings more"
+        explanation = "every step on one batch: no faster pipeline brings more"
         rows.append(("without any input", diagnosis.ceiling.interval, explanation))
     rows += [
         (comparison.variant, comparison.interval, _of_line(comparison, where))
@@ -518,19 +518,19 @@ def _limits(diagnosis: Diagnosis) -> Table:
         if (where := diagnosis.left_out.get(comparison.variant))
     ]
     headings = ("change", "as fast", "what ran")
-    return Table("What can be had at most", headings, tuple(rows))
+    return Table("The most you can gain", headings, tuple(rows))
 
 
 def _of_line(comparison: Comparison, where: str) -> str:
     """What a fix of a line brings at most, in a sentence."""
     if not (comparison.is_judged and comparison.ends):
-        return f"What a fix of {where} brings at most is not known yet."
+        return f"The most that a fix of {where} brings is not known yet."
     if comparison.verdict != "faster":
         return f"No fix of {where} is shown to bring anything."
     return (
         f"Without the work of {where} the training would run "
-        f"{units.times(comparison.ratio)} times as fast ({comparison.ends}): "
-        "a fix of it brings that at most."
+        f"{units.times(comparison.ratio)} times as fast ({comparison.ends}), so no "
+        "fix of that line brings more."
     )
 
 
@@ -540,7 +540,7 @@ def _anatomy(diagnosis: Diagnosis) -> Fold:
     slowest = diagnosis.anatomy.get("limits")
     rows = tuple(_stage(stage, slowest) for stage in stages(diagnosis.anatomy))
     headings = ("stage", "share of the work", "each", "at a time", "what that says")
-    straight = "Read while the data were made without their shuffle, which hides them."
+    straight = "Read without the shuffle of the data, because it hides the stages."
     lines = (straight,) * (rows != () and "without" in diagnosis.anatomy)
     return Fold(title, lines, tables=(Table(title, headings, rows),))
 
@@ -555,7 +555,7 @@ def _stage(stage: Stage, slowest: Any) -> tuple[str, ...]:
         "" if stage.share is None else units.percent(stage.share),
         element_time,
         "" if stage.parallelism is None else f"{stage.parallelism:g}{by}",
-        "the most work, by TensorFlow's own clock" if stage.name == slowest else "",
+        "most work, by TensorFlow's own clock" if stage.name == slowest else "",
     )
 
 
@@ -583,11 +583,11 @@ def _what_came_of(standing: Standing, aside: tuple[str, ...]) -> tuple[str, str]
         return "not measured", standing.problem
     words = [compared.judgement]
     if compared.verdict == "faster" and compared.ratio < _WORTH:
-        words = ["faster, by too little to be worth a change"]
+        words = ["faster, but by too little to be worth a change"]
     elif compared.verdict == "faster" and not compared.stands_out:
-        words = ["faster, which may be chance: so many changes were tried"]
+        words = ["faster, perhaps by chance, because so many changes were tried"]
     if standing.variant in aside:
-        words = ["faster, and it changes what is learnt: fix the defects first"]
+        words = ["faster, but it changes what the model learns: fix the defects first"]
     return compared.interval, "; ".join(filter(None, [*words, standing.problem]))
 
 

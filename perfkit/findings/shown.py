@@ -26,7 +26,7 @@ _PRESENTERS = {
 }
 # Charts belong to questions, and those stand above what is found.
 _GALLERY = "perfkit.questions.gallery"
-_NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` of it says why."
+_NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` says why."
 
 
 def registered(show: Any, record: object) -> Any:

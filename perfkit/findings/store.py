@@ -65,7 +65,7 @@ def save(
         raise PerfkitError(
             f"The {document.kind} cannot be kept as a file: {error}"
         ) from error
-    hint = " In a notebook it is still in memory: save it again."
+    hint = " In a notebook it is still in memory, so you can save it again."
     saved = write_as(path, data, document.kind, hint)
     remember(document, saved)
     return saved
@@ -100,8 +100,8 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
         folder: None for ``perfkit-findings`` in the current directory.
 
     Returns:
-        One row per file. A file that is no finding has its row too; the last column
-        says what is wrong with it.
+        One row per file, also for a file that is not a finding; the last column says
+        what is wrong with it.
     """
     paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]

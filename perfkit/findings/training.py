@@ -12,7 +12,7 @@ PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 UNEXPLAINED: Final = PARTS[-1]
 # Why a variant has no rate for which the budget was too small.
-ENDED: Final = "The run ended before it."
+ENDED: Final = "The run ended too early."
 # What to do about a part that holds most of a step.
 NEXT_STEPS = {
     "input": "`perfkit run data-pipeline` says which input pipeline is fastest.",

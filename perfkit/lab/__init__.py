@@ -41,8 +41,10 @@ _SETTINGS = _HERE / "settings"
 # What JupyterLab calls the file of the workspace that it opens by default.
 _WORKSPACE = "default-37a8.jupyterlab-workspace"
 COPIES = "my-notebooks"
+# Else a cell that imports TensorFlow begins with lines in red that tell of no fault.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "1"}
 # Which files come along with the notebooks.
-_BESIDE = ("md", "svg", "py")
+_BESIDE = ("*.md", "*.py", "pictures/*.svg")
 # Which version each copy was made from, by the copy's name.
 _MADE_FROM = ".made-from.json"
 
@@ -78,10 +80,10 @@ def open_lab(
     need("jupyterlab", "The lab", "lab")
     root = root.expanduser().resolve()
     if not root.is_dir():
-        raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+        raise BadFileError(f"{root} is not a folder; give the one with the notebooks.")
     budget = _class_budget(root / BUDGET_FILE)
     if os.environ.get(REPLAY_VARIABLE):
-        print("Recordings are shown in place of runs.")
+        print("The notebooks show recordings instead of runs.")
     if (root / FIRST_NOTEBOOK).is_file():
         shipped, root = root / FIRST_NOTEBOOK, root / COPIES
         for sentence in refresh(shipped.parent, root):
@@ -93,7 +95,7 @@ def open_lab(
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
     ours = budget | {k: str(v) for k, v in folders.items()}
     sys.stdout.flush()
-    os.execve(sys.executable, command, inherited | ours)
+    os.execve(sys.executable, command, _QUIET | inherited | ours)
 
 
 def _class_budget(file: Path) -> dict[str, str]:
@@ -105,8 +107,8 @@ def _class_budget(file: Path) -> dict[str, str]:
     budget_s = seconds(BUDGET_FILE, text)
     if not os.environ.get(REPLAY_VARIABLE):
         print(
-            f"A run has a budget of {budget_s:g} s in all notebooks, as {BUDGET_FILE} "
-            "says; delete that file for the usual budgets."
+            f"{BUDGET_FILE} gives every run in all notebooks {budget_s:g} s; delete "
+            "that file for the usual budgets."
         )
     return {BUDGET_VARIABLE: text}
 
@@ -214,7 +216,7 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     made_from = dict(before)
     replaced = []
     # What notebooks link to comes along, and the training that they speed up.
-    beside = itertools.chain(*(shipped.glob(f"*.{end}") for end in _BESIDE))
+    beside = itertools.chain(*map(shipped.glob, _BESIDE))
     for path in sorted((*shipped.rglob("*.ipynb"), *beside)):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.
@@ -225,12 +227,12 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
             replaced.append(str(name))
         elif place:
             yield (
-                f"There is a newer {name}: open {place}; yours, which you changed, "
-                "stays as it is."
+                f"There is a newer {name}: open {place}. Your changed copy stays as it "
+                "is."
             )
     if replaced:
         names = ", ".join(replaced)
-        yield f"Replaced by a newer one, as you had changed no cell: {names}."
+        yield f"Replaced by a newer one, because you had changed no cell: {names}."
     if made_from != before:
         write_whole(copies / _MADE_FROM, json.dumps(made_from, indent=1).encode())
 

@@ -201,7 +201,7 @@ def disk(folder: str | Path) -> Disk:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadParameterError(
-            f"{str(folder)!r} cannot be read ({reason}); give a folder that can."
+            f"{str(folder)!r} cannot be read ({reason}); give a readable folder."
         ) from None
     mounts = call_or_none(lambda: psutil.disk_partitions(all=True)) or []
     above = [mount for mount in mounts if Path(place).is_relative_to(mount.mountpoint)]

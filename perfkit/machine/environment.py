@@ -22,7 +22,8 @@ from perfkit.machine.limits import text_of
 from perfkit.machine.record import Build, Platform, Software
 
 _MATTERS = re.compile(
-    r"(TF|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
+    # A log level changes no speed, and the lab sets one.
+    r"(TF(?!_CPP_MIN_LOG_LEVEL)|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
     r"|KERAS_BACKEND|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES|DRIVER_CAPABILITIES)"
     r"|LD_PRELOAD|LD_LIBRARY_PATH"
 )
@@ -174,7 +175,7 @@ _TENSORFLOWS = (
 # What a reader of a finding needs to know, and what brings a GPU's libraries.
 _NAMED = (
     *_TENSORFLOWS,
-    *("perfkit", "keras", "tf-keras", "tensorflow-metal", "numpy", "torch"),
+    *("perfkit", "keras", "tf-keras", "tensorflow-metal", "numpy", "jax", "torch"),
     *(
         f"nvidia-{library}{cuda}"
         for library in ("cuda-runtime", "cudnn")
@@ -288,7 +289,7 @@ _CONTAINER_VARIABLES = (
     "KUBERNETES_SERVICE_HOST",
 )
 # As TensorFlow reads it.
-_LEGACY, _YES = "TF_USE_LEGACY_KERAS", ("1", "true", "True")
+LEGACY, _YES = "TF_USE_LEGACY_KERAS", ("1", "true", "True")
 _CONTAINER_GROUPS = re.compile(r"docker|kubepods|containerd|libpod|podman|/lxc")
 
 
@@ -348,27 +349,52 @@ def keras_backend(variables: Mapping[str, str]) -> str:
     return "tensorflow"
 
 
+# What Keras trains on, where it is Keras 2: that has one backend.
+KERAS_2 = "Keras 2"
+
+
+def is_legacy(variables: Mapping[str, str]) -> bool:
+    """Whether ``tf.keras`` is ``tf_keras``, which is Keras 2."""
+    return variables.get(LEGACY) in _YES
+
+
+def trains_on(variables: Mapping[str, str], installed: Mapping[str, str]) -> str:
+    """What Keras computes with, or ``KERAS_2``.
+
+    Args:
+        variables: Of the environment.
+        installed: Versions of its packages, as ``versions`` has them.
+    """
+    is_old = is_legacy(variables) or _is_keras_2(installed.get("keras", "3"))
+    return KERAS_2 if is_old else keras_backend(variables)
+
+
+def _is_keras_2(version: str) -> bool:
+    return version.startswith(("0.", "1.", "2."))
+
+
 def check_trains(variables: Mapping[str, str] = os.environ) -> None:
     """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported.
 
     Raises:
         MissingPartError: What is here instead, and the remedy.
     """
+    backend = keras_backend(variables)
+    if backend != "tensorflow" and not is_legacy(variables):
+        raise MissingPartError(
+            f"Keras trains with {backend} here, and this looks into TensorFlow's "
+            "graphs: set KERAS_BACKEND=tensorflow, if the training runs on it, or "
+            "compare both with `perfkit race`."
+        )
     need("tensorflow", "A training", "tensorflow")
     version = versions(sys.path).get("keras", "3")
-    if version.startswith(("0.", "1.", "2.")):
+    if _is_keras_2(version):
         raise MissingPartError(
-            f"This environment has Keras {version}, and perfkit measures Keras 3: "
+            f"This environment has Keras {version}, but perfkit measures only Keras 3: "
             "install TensorFlow 2.16 or later, which brings it."
         )
-    if variables.get(_LEGACY) in _YES:
+    if is_legacy(variables):
         raise MissingPartError(
-            f"{_LEGACY}={variables[_LEGACY]} makes tf.keras Keras 2, and perfkit "
-            "measures Keras 3: unset it, if the training runs without."
-        )
-    backend = keras_backend(variables)
-    if backend != "tensorflow":
-        raise MissingPartError(
-            f"Keras trains with {backend} here, and perfkit measures TensorFlow: set "
-            "KERAS_BACKEND=tensorflow, if the training runs on it."
+            f"{LEGACY}={variables[LEGACY]} makes tf.keras Keras 2, but perfkit "
+            "measures only Keras 3: unset it, if the training runs without it."
         )

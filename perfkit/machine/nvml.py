@@ -53,8 +53,8 @@ _PROBLEMS: dict[int, tuple[Problem, str]] = {
     ),
     _NO_PERMISSION: (
         "no permission",
-        "The NVIDIA driver refuses this user: the device files need read and write"
-        " permission.",
+        "The NVIDIA driver refuses access: this user needs read and write permission"
+        " for its device files.",
     ),
 }
 

@@ -194,13 +194,13 @@ def classroom(
     """Put the machines of a folder of passports side by side.
 
     Args:
-        folder: Where the files lie; each machine's is one ``.json``.
-        you: Your own machine's passport, or its file, which the chart then marks. It
-            may lie in the folder or elsewhere.
+        folder: The folder of the files, one ``.json`` for each machine.
+        you: Your own machine's passport, or its file, to mark in the chart. It may be
+            in the folder or elsewhere.
 
     Raises:
-        BadFileError: ``you`` is no passport. In the folder such a file is a row that
-            says so.
+        BadFileError: ``you`` is not a passport. Such a file in the folder gets a row
+            that says so.
         BadParameterError: There is no such folder, or more files than a class has.
     """
     passports: list[Passport] = []
@@ -227,8 +227,8 @@ def classroom(
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise BadParameterError(
-            f"There is no folder {plain(str(folder))}; give the one that the passports "
-            "lie in."
+            f"There is no folder {plain(str(folder))}; give the folder with the "
+            "passports."
         )
     # Where macOS copies a file, one that begins with a dot comes along.
     paths = sorted(
@@ -238,8 +238,8 @@ def _files(folder: Path) -> list[Path]:
     )
     if len(paths) > _MOST_FILES:
         raise BadParameterError(
-            f"{plain(str(folder))} holds {len(paths):,} files; give a folder with the "
-            f"passports alone, {_MOST_FILES:,} at most."
+            f"{plain(str(folder))} holds {len(paths):,} files; give a folder with only "
+            f"passports, {_MOST_FILES:,} at most."
         )
     return paths
 
@@ -268,19 +268,24 @@ def _listed(names: Sequence[str]) -> str:
 def _verdict(room: Classroom) -> Verdict:
     """Whom to help first: who is not ready, then who is shown to be slow."""
     if not room.passports:
-        make = "`perfkit passport -o NAME.json` makes a machine's."
+        make = "`perfkit passport -o NAME.json` makes one."
         return Verdict(
-            headline="A class of 0 machines", next=f"No passport lies there: {make}"
+            headline="A class of 0 machines", next=f"The folder has no passport: {make}"
         )
     mine = "" if room.you is None else room.name(room.you)
     yours = f"your machine, {mine},"
     for reason, names in room.not_ready.items():
         if not mine or mine in names:
             subject = yours if mine else _listed(names)
-            return Verdict(
-                headline=f"See to {subject} first.", much=reason, sure="sure"
-            )
-    count = f"the median of {len(room.passports)} machines"
+            return Verdict(headline=f"Fix {subject} first.", much=reason, sure="sure")
+    number = len(room.passports)
+    if number < MEDIAN_FROM:
+        more = "one more" if number == MEDIAN_FROM - 1 else "two more"
+        return Verdict(
+            headline="A class needs at least three machines.",
+            next=f"Add {more}; `perfkit compare A.json B.json` compares two.",
+        )
+    count = f"the median of {number} machines"
     places = range(len(room.passports)) if room.you is None else [room.you]
     slowest = {place: slow for place in places if (slow := room.slowest(place))}
     if not slowest:
@@ -306,8 +311,8 @@ def _remarks(room: Classroom) -> Iterator[str]:
     shares = [side.share_of_others or 0.0 for side in room.sides]
     if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
         yield (
-            f"Busy with other programs: {_listed(busy)}. Their numbers may be those of "
-            "the load: record them again."
+            f"Busy with other programs: {_listed(busy)}. That load may explain their "
+            "numbers, so record them again."
         )
     for reason, names in room.names_by(p.too_short for p in room.passports).items():
         yield f"{_listed(names)}: {reason}"
@@ -330,7 +335,7 @@ def _tables(room: Classroom) -> Iterator[Table]:
         -1 if room.you is None else room.you,
     )
     yield Table(
-        "Files that are no passport",
+        "Files that are not passports",
         ("file", "why"),
         tuple((path.name, reason) for path, reason in room.problems.items()),
     )

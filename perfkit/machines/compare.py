@@ -237,23 +237,23 @@ class TwoMachines(Pictured):
 def compare(
     a: Document | str | Path, b: Document | str | Path, *, guess: str = ""
 ) -> TwoMachines:
-    """Say how the same training differs on two machines, and which part holds it.
+    """Show how the same training differs on two machines, and in which part.
 
     Args:
-        a: A passport of the one, or its file. Two diagnoses of one training can be
-            compared as well: of that training alone.
-        b: The same of the other.
-        guess: What you expect; it stands in the report.
+        a: A passport of the first machine, or its file. Two diagnoses of the same
+            training can be compared too.
+        b: The same for the second machine.
+        guess: What you expect, to show in the report.
 
     Raises:
-        BadFileError: A file is none of these, or not one that this perfkit can read.
+        BadFileError: A file is none of these, or this perfkit cannot read it.
         BadParameterError: The two are of different kinds.
     """
     pair = _read(a), _read(b)
     if type(pair[0]) is not type(pair[1]):
         raise BadParameterError(
-            f"A is a {pair[0].kind} and B a {pair[1].kind}; give two of a kind, best "
-            "two passports: `perfkit passport -o NAME.json` on each machine."
+            f"A is a {pair[0].kind} and B a {pair[1].kind}; give two of one kind, best "
+            "two passports: run `perfkit passport -o NAME.json` on each machine."
         )
     sides = side_of(pair[0]), side_of(pair[1])
     rows, facts = compare_rows(*sides), differing_facts(*sides)
@@ -265,7 +265,7 @@ def _read(source: Document | str | Path) -> Document:
         return source
     if not isinstance(source, str | Path):
         raise BadParameterError(
-            f"{plain(repr(source), 60)} is nothing to compare; give a passport, a "
+            f"{plain(repr(source), 60)} cannot be compared; give a passport, a "
             "diagnosis, or the file of one."
         )
     path = Path(os.path.expanduser(source))
@@ -273,7 +273,7 @@ def _read(source: Document | str | Path) -> Document:
     if isinstance(document, Passport | Diagnosis):
         return document
     raise BadFileError(
-        f"{plain(path.name)} holds no machine's parts of a step; give the file of a "
+        f"{plain(path.name)} does not hold the parts of a step; give the file of a "
         "passport or of a diagnosis."
     )
 
@@ -340,7 +340,7 @@ def _why_apart(a: Side, b: Side, key: Key) -> str:
         return "One read from the disk, the other maybe from memory."
     # A part may be nothing at all, and has no ratio then.
     if _kind(key) != "part" and None in (mine.log_speed, theirs.log_speed):
-        return "It has no interval, or one that no machine can have."
+        return "Its interval is missing or impossible."
     return ""
 
 

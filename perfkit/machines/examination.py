@@ -107,24 +107,24 @@ def doctor(
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
-    """Say what this machine is, and what in it slows training.
+    """Show what this machine is, and what in it slows training.
 
-    Without a probe it takes a second or two. An interrupt ends a probe, and what was
-    found by then is given back.
+    Without a probe it takes a second or two. An interrupt ends a probe and returns the
+    results so far.
 
     Args:
-        prove: Also start TensorFlow in a process of its own and let every device
-            compute, which takes 10 to 30 s.
-        probe: Do that, and measure how fast each part of the machine is, all in under
+        prove: Also start TensorFlow in a separate process and test every device, which
+            takes 10 to 30 s.
+        probe: Do that, and measure how fast each part of the machine is, in under
             3 minutes. The measurement is saved as a finding.
-        microbenchmarks: Take this measurement of the parts of the machine into account,
-            a finding of ``machine-ladder`` made here; none is made then.
-        folder: Where the data lie; the file system there is checked, and a probe reads
+        microbenchmarks: A finding of ``machine-ladder`` from this machine, to use
+            instead of a new measurement.
+        folder: The folder of your data; its file system is checked, and a probe reads
             from its disk.
-        display: Where progress is shown; None for where this runs.
+        display: Where to show progress; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder, or that is another finding.
+        BadParameterError: There is no such folder, or it is another kind of finding.
     """
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")
@@ -185,7 +185,7 @@ def _measure(
     if session.unsaved:
         # A command has no memory from which it could be saved again.
         reason, _, _ = session.unsaved.partition(" In a notebook")
-        missed.append(f"Microbenchmarks are shown here and not kept: {reason}")
+        missed.append(f"Microbenchmarks are shown here but not saved: {reason}")
     return finding
 
 
@@ -286,9 +286,9 @@ def _start(start: Start) -> Iterator[str]:
         right = [p.computation for p in proofs if is_right(p)]
         wrong = [p.computation for p in proofs if not is_right(p)]
         if right:
-            yield f"{device} computes right: {' and '.join(right)}"
+            yield f"{device} computes correctly: {' and '.join(right)}"
         if wrong:
-            yield f"{device} does not compute right: {' and '.join(wrong)}"
+            yield f"{device} computes wrongly: {' and '.join(wrong)}"
 
 
 def _load(load: Load, cores: int) -> Iterator[str]:
@@ -312,9 +312,9 @@ def report(examination: Examination) -> Report:
         answer(examination.machine, examination.checks),
     ]
     if not examination.wrong:
-        sentences.append("Nothing was found here that costs speed.")
+        sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
-        sentences.insert(1, "How much that costs was not measured.")
+        sentences.insert(1, "Its cost was not measured.")
     start = examination.machine.start
     log = log_of(examination.machine) if start and start.said else ()
     well = (check.title for check in examination.checks if check.status == "ok")
@@ -328,12 +328,11 @@ def report(examination: Examination) -> Report:
         besides=(
             examination.summary(),
             *examination.missed,
-            *["It was stopped before everything had been looked at."]
-            * examination.stopped,
+            *["It was stopped before all checks were done."] * examination.stopped,
         ),
         folds=(
             Fold("What is ok", tuple(dict.fromkeys(well))),
-            Fold("What TensorFlow said as it started", log),
+            Fold("What TensorFlow logged at its start", log),
             *(
                 _parts(examination.microbenchmarks.report)
                 if examination.microbenchmarks
@@ -382,29 +381,27 @@ def log_of(machine: Machine) -> tuple[str, ...]:
 
 
 _PROCESSOR = "TensorFlow trains on the processor"
-_AS_IT_IS = "see the first FAIL"
+_AS_IT_IS = "the first FAIL says why"
 
 
 def answer(machine: Machine, checks: Sequence[Check]) -> str:
     """Say in a sentence whether TensorFlow can use a GPU, and how that is known."""
     fails = [check for check in checks if check.status == "fail"]
     if any(check.id == "no-tensorflow" for check in fails):
-        return "TensorFlow is not installed here: nothing can be trained."
+        return "TensorFlow is not installed here, so nothing can be trained."
     if machine.start and machine.start.devices:
         return _describe_start(machine)
     if machine.start and machine.start.problem:
-        return "TensorFlow did not get through its start here."
+        return "TensorFlow did not start here."
     if not machine.gpus:
         silent = any(check.id in SILENCES.values() for check in fails)
         without = f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}"
         return f"{without if silent else base.without_gpu(machine)}."
     if fails:
-        return (
-            f"TensorFlow cannot use {_name_gpus(machine)} as things are: {_AS_IT_IS}."
-        )
+        return f"TensorFlow cannot use {_name_gpus(machine)}: {_AS_IT_IS}."
     return (
-        f"TensorFlow can use {_name_gpus(machine)}, as far as can be told without "
-        "trying; `perfkit doctor --probe` lets it compute."
+        f"TensorFlow can probably use {_name_gpus(machine)}; `perfkit doctor --probe` "
+        "lets it compute there."
     )
 
 
@@ -413,10 +410,10 @@ def _describe_start(machine: Machine) -> str:
     assert machine.start
     on_gpu = [p for p in machine.start.proofs if p.device.startswith("GPU")]
     if on_gpu and all(map(is_right, on_gpu)):
-        return f"TensorFlow can use {_name_gpus(machine)}: it computed right there."
+        return f"TensorFlow can use {_name_gpus(machine)}: it computed correctly there."
     if any(device.startswith("GPU") for device in machine.start.devices):
         return (
-            f"TensorFlow finds {_name_gpus(machine)} and was not seen to compute right."
+            f"TensorFlow finds {_name_gpus(machine)}, but no correct result is shown."
         )
     if machine.gpus:
         return f"{_PROCESSOR}: it does not find {_name_gpus(machine)}."

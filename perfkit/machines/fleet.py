@@ -79,8 +79,8 @@ class HostRun:
             self.summary = "its worker left the cluster: it died or lost its network"
         elif is_late:
             self.summary = (
-                "nothing came home in time: its worker is busy or stands still; look "
-                "at Dask's dashboard"
+                "no file arrived in time, because its worker is busy or hangs; see "
+                "Dask's dashboard"
             )
 
 
@@ -148,8 +148,8 @@ def _connected(address: str) -> "Iterator[Client]":
         from distributed import Client
     except ModuleNotFoundError as error:
         raise MissingPartError(
-            "A fleet is asked through Dask, which is not installed in this "
-            f"environment; install it with `{installing('distributed')}`."
+            "A fleet needs Dask, which is not installed in this environment; install "
+            f"it with `{installing('distributed')}`."
         ) from error
     # One that could not connect ends now: while the next one starts, both would hang.
     gc.collect()
@@ -192,7 +192,7 @@ def _start(client: "Client", command: Sequence[str], folder: Path) -> Iterator[H
 def _fetch(future: "Future") -> bytes:
     """Get the file that a worker returned; raise a sentence if it returned none."""
     if future.status == "cancelled":
-        raise RunError("the scheduler was lost, so nothing can come home")
+        raise RunError("the scheduler was lost, so no file can arrive")
     try:
         return bytes(future.result(timeout=_FETCH_S))
     except PerfkitError:

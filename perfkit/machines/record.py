@@ -137,7 +137,7 @@ class Passport(Saved):
         # On a busy machine the usual one may be too short as well.
         enough = max(BUDGET_S, 2 * self.budget_s)
         return (
-            f"No reference training was measured in {self.budget_s:.0f} s: make it "
+            f"No reference training was measured in {self.budget_s:.0f} s: record it "
             f"again with a budget of {enough:.0f} s."
         )
 
@@ -198,10 +198,10 @@ PASSPORT = "passport.json"
 
 
 def recorded() -> dict[str, Passport]:
-    """The passports of the machines that perfkit brings along, by machine.
+    """The passports of perfkit's own recorded machines, by machine.
 
     Raises:
-        BadFileError: One of them was changed, and is no passport any more.
+        BadFileError: Somebody changed one of them, so it is not a passport any more.
     """
     return {
         path.parent.name: store.read(path, Passport)

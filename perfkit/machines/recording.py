@@ -206,21 +206,21 @@ def passport(
     label: str = "",
     with_names: bool = False,
 ) -> Passport:
-    """Measure what there is to know of this machine, to compare it with another.
+    """Measure this machine, to compare it with another.
 
-    It describes the machine and checks it, measures how fast each of its parts is, and
-    makes the reference trainings. A kernel interrupt or Ctrl-C is Stop: the passport
-    then holds what was measured by then, and says so.
+    It describes and checks the machine, measures how fast each of its parts is, and
+    runs the reference trainings. A kernel interrupt or Ctrl-C is Stop: the passport
+    then holds the results so far, and says so.
 
     Args:
-        out: The file to write, which must not be there yet; None for no file.
-        budget: Seconds to spend; 180 unless PERFKIT_BUDGET says otherwise. Waiting
-            until another run has ended is not in it.
-        label: What to call the machine; "" for the file's name.
-        with_names: Whether the host's and the user's name are in it.
+        out: The file to write, which must not exist yet; None for no file.
+        budget: Seconds to spend; 180 unless PERFKIT_BUDGET says otherwise. It does not
+            include waiting for another run.
+        label: A name for the machine; "" for the file's name.
+        with_names: Whether it holds the host's and the user's name.
 
     Raises:
-        BadParameterError: A value that is not accepted, or a file that is there.
+        BadParameterError: A value is not accepted, or the file exists.
     """
     path = None if out is None else new_file(out)
     recorder = new_recorder(path, budget, label, with_names=with_names)
@@ -294,11 +294,11 @@ def new_file(out: str | Path) -> Path:
         )
     if path.exists():
         raise BadParameterError(
-            f"{name} is there already; give another name, or delete it first."
+            f"{name} already exists; give another name, or delete it first."
         )
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise BadParameterError(
-            f"{name} cannot be written; give a file in a folder that exists and that "
-            "you may write to."
+            f"{name} cannot be written; give a file in an existing folder that you may "
+            "write to."
         )
     return path

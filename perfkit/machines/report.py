@@ -62,11 +62,11 @@ def _remarks(passport: Passport) -> Iterator[str]:
     parts = (part for training in passport.trainings for part in training.parts)
     if any(p.name == UNEXPLAINED and (p.high or 0.0) < 0 for p in parts):
         yield (
-            "unexplained is below 0 where parts that were measured one by one take "
-            "longer than the step, in which they run side by side."
+            "unexplained is below 0 if the parts overlap in a step, because each was "
+            "measured by itself."
         )
     if passport.stopped:
-        yield "It was stopped before it was whole."
+        yield "It was stopped before it was complete."
     yield from passport.missed
 
 
@@ -93,8 +93,8 @@ def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str
     private = [f"the {k}'s name, {n}, as you asked" for k, n in owner.items() if n]
     hidden = " and ".join(key for key, name in owner.items() if not name)
     left_out = [f"the {hidden} name ({names} puts them in)"] if hidden else []
-    left_out += ["paths of your folders, addresses, secrets, data of yours"]
-    left_out += ["code, and anything that is run when the file is read"]
+    left_out += ["paths of your folders, addresses, secrets, your data"]
+    left_out += ["code that runs when somebody reads the file"]
     lines = [f"In this file ({units.size(size)}):"]
     lines += [f"  - {line}" for line in (*_contents(passport), *private)]
     lines += ["Not in it:", *(f"  - {line}" for line in left_out)]
@@ -113,11 +113,11 @@ def _contents(passport: Passport) -> Iterator[str]:
         yield f"the names of the programs that kept it busy: {busy}"
     if machine.environment:
         variables = ", ".join(machine.environment)
-        yield f"variables of the environment, without paths and addresses: {variables}"
+        yield f"environment variables, without paths and addresses: {variables}"
     yield f"checks with their evidence: {len(passport.checks)}"
     yield f"rates of parts of the machine: {rated}"
-    yield f"reference trainings, each with where its time goes: {trained}"
-    yield f"samples of the load meanwhile: {len(passport.samples.get('t', ()))}"
+    yield f"reference trainings, each with the parts of its time: {trained}"
+    yield f"samples of the load: {len(passport.samples.get('t', ()))}"
 
 
 # Two machines.
@@ -132,7 +132,7 @@ def comparison_report(two: TwoMachines) -> Report:
     facts = tuple((fact.name, fact.a, fact.b) for fact in two.facts)
     tables = (
         Table("How fast each part of the machines is", _HEADINGS, _rows(two, "")),
-        Table("In what the machines differ", ("fact", "A", "B"), facts),
+        Table("Facts that differ", ("fact", "A", "B"), facts),
         Table("What is not compared", ("row", "why"), missing),
     )
     guess = [f"Your guess: {two.guess}"] if two.guess else []
@@ -191,7 +191,7 @@ def _besides(two: TwoMachines) -> Iterator[str]:
         yield " ".join(map(_claim, other_steps))
     noisy = [row.training for row in two.steps if row.verdict == "too noisy to say"]
     if noisy:
-        yield f"A difference above 10 % is left open in: {', '.join(noisy)}."
+        yield f"A difference above 10 % is still possible in: {', '.join(noisy)}."
 
 
 def _verdict(two: TwoMachines) -> Verdict:
@@ -208,13 +208,13 @@ def _verdict(two: TwoMachines) -> Verdict:
         )
     if two.verdict == "too noisy to say":
         return Verdict(
-            headline="Too noisy to say whether the machines differ.",
+            headline="The recordings are too noisy to say whether the machines differ.",
             sure="not known yet",
-            next="A larger budget for both passports narrows it.",
+            next="Record both passports again with a larger budget.",
         )
     reasons = [row.missing for row in two.steps if row.a and row.b and row.missing]
     headlines = {
-        "not the same job": f"Nothing is compared. {' '.join(reasons[:1])}",
+        "not the same job": f"Nothing can be compared. {' '.join(reasons[:1])}",
         "not measured": "No training was measured on both machines.",
     }
     default = "No difference shown: if there is one, it is below 10 %."
@@ -226,11 +226,11 @@ def _busy(two: TwoMachines) -> Verdict:
     cores = units.significant(side.cores_of_others or 0.0, 2)
     load = side.machine.load
     top = ", ".join(busy.program for busy in load.top[:3]) if load else ""
-    effect = "How fast it is by itself is not known yet."
+    effect = "Its speed without that load is not known yet."
     if two.main:
-        effect = f"{_claim(two.main)} How much of that is the load is not known yet."
+        effect = f"{_claim(two.main)} The load's share in that is not known yet."
     return Verdict(
-        headline=f"{two.busy} was busy while it was recorded: other programs kept "
+        headline=f"{two.busy} was busy during its recording: other programs kept "
         f"{cores} of its {side.machine.cores} cores busy{f' ({top})' if top else ''}.",
         much=effect,
         sure="not known yet",

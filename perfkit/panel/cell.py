@@ -12,8 +12,8 @@ from perfkit.progress import Board, in_html, in_text
 from perfkit.questions.session import Measurer, Session
 
 _RUNNING = (
-    "Running: wait, or interrupt the kernel (\N{BLACK SQUARE}) and keep what was "
-    "measured by then."
+    "Running: wait, or interrupt the kernel (\N{BLACK SQUARE}), which keeps the "
+    "results so far."
 )
 
 

@@ -21,7 +21,7 @@ _SLIDER_REACH = 100.0
 _ROWS = 7
 _NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
-_GUESS = "Which variant is fastest, or how many times the baseline's rate, as 3x"
+_GUESS = "The fastest variant, or its speed-up over the baseline, such as 3x"
 
 
 class Controls:
@@ -144,13 +144,13 @@ def budget_control(budget: float) -> Any:
 def auto_budget_control(budget: float | None) -> Any:
     """The widget of the seconds to spend, which may be left to the training."""
     seconds = AUTO if budget is None else f"{budget:g}"
-    tooltip = "Seconds to spend, or auto: what it needs, at most 600"
+    tooltip = "Seconds to spend, or auto: as many as it needs, at most 600"
     return text_control(seconds, **labelled("budget (s)", tooltip))
 
 
 def guess_control(guess: str, placeholder: str) -> Any:
     """The widget of what a reader expects, in words of their own."""
-    label = labelled("your guess", "It stands in the report and in the chart")
+    label = labelled("your guess", "The report and the chart show it")
     field = text_control(guess, placeholder=placeholder, **label)
     # It stands beside buttons, where there is no column of labels.
     field.style.description_width = "initial"

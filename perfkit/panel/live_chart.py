@@ -48,8 +48,8 @@ _ROWS, CAPACITY = 480, 600
 _SHORTEST_S = 0.2
 _NOTHING = math.nan
 _FIRST = (
-    "The first round is under way; the first answer comes as it ends. Hollow dots are "
-    "what its steps say so far."
+    "The first round is running, and the first answer comes when it ends. Hollow dots "
+    "show its steps so far."
 )
 
 

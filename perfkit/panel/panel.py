@@ -32,6 +32,7 @@ from perfkit.panel.view import (
     watch,
 )
 from perfkit.panel.worker import Measuring
+from perfkit.questions import find_class
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay, replay_from
 from perfkit.questions.runs import (
@@ -50,7 +51,7 @@ from perfkit.training.race.sides import Asked, entrants
 
 PASSPORT = "passport"
 _PASSPORT_TAKES = ("out", "budget", "label", "with_names")
-_READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
+_READY_TO_REPLAY = "Ready: Run shows a recording and measures nothing."
 
 
 def panel(
@@ -64,31 +65,30 @@ def panel(
     replay: str | Path | None = None,
     **parameters: Any,
 ) -> "Panel | DiagnosisPanel | PassportPanel":
-    """Make a panel; as the last line of a cell it is shown.
+    """Make a panel, which shows as the last line of a cell.
 
-    It is that of an experiment or, given a function that makes a training of your own,
-    that of its diagnosis, with a button that applies what the report says; given two,
-    or what a side has besides (``env="TF_A=1"``), that of their race. ``"passport"``
-    records this machine, and takes what ``perfkit.passport`` takes.
+    Give it an experiment; or a function that makes your training, for a diagnosis with
+    a button that applies its changes; or two functions, or one and another thing that
+    differs (``env="TF_A=1"``), for a race. ``"passport"`` records this machine, and
+    takes the arguments of ``perfkit.passport``.
 
-    Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
-    was found, and runs with what is set if nothing was found yet.
+    Nothing runs before you press Run. ``panel.result()`` in a later cell returns the
+    result, and runs with these settings if there is none yet.
 
     Args:
         what: The name of an experiment, an experiment, the function of a training, or
             ``"passport"``.
-        budget: The seconds set at first; 60, 180 where there is a GPU, or for a
-            diagnosis and a race as many as it needs, unless PERFKIT_BUDGET says
-            otherwise.
-        guess: The guess set at first.
+        budget: Seconds to start with: 60, or 180 with a GPU; a diagnosis and a race
+            take as many as they need. PERFKIT_BUDGET overrides all of these.
+        guess: The guess to start with.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
-        replay: A recorded finding that Run shows in place of measuring: its file, a
-            folder that holds it, or "1" for those that perfkit brings along. None for
-            what PERFKIT_REPLAY says, "" for a run in any case.
+        replay: A recorded finding that Run shows instead of measuring: its file, its
+            folder, or "1" for perfkit's own. None follows PERFKIT_REPLAY, "" always
+            measures.
         *others: More functions, to race with the first.
-        **parameters: What the experiment's parameters are set to at first; of a race,
-            what ``perfkit.race`` takes.
+        **parameters: The experiment's parameters to start with; for a race, the
+            arguments of ``perfkit.race``.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
@@ -101,7 +101,7 @@ def panel(
         }
         if unknown := ", ".join(sorted(settings.keys() - {*_PASSPORT_TAKES})):
             raise BadParameterError(
-                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, and not '
+                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, but not '
                 f"{unknown}."
             )
         return PassportPanel(**settings)
@@ -115,7 +115,7 @@ def panel(
         return RacePanel(request, replay=replay, **options)
     if replay:
         raise BadParameterError(
-            "A diagnosis takes budget, guess, seed and folder, and no more."
+            "A diagnosis takes only budget, guess, seed and folder."
         )
     return DiagnosisPanel(what, **options)
 
@@ -159,6 +159,20 @@ class Panel(Measuring[Finding]):
             launcher().warm()
         self._soon(_load_charts)
         super()._ipython_display_()
+
+    def reveal(self) -> str:
+        """Say what its notebook let you decide first: a mystery's name, or claims.
+
+        Raises:
+            BadParameterError: There is no such thing in this run.
+        """
+        finding = self.result()
+        answer = find_class(finding.experiment).reveal(finding)
+        if not answer:
+            raise BadParameterError(
+                "This run holds no mystery and no claims to answer."
+            )
+        return answer
 
     def _latest(self) -> Finding | None:
         return self.finding
@@ -251,11 +265,11 @@ def _load_charts() -> None:
 
 _QUESTION = "What slows your training?"
 _ASKED = (
-    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">Each change '
-    "that may speed it up is measured, in fresh processes; your code stays as it is. "
-    f"With the budget auto at most {units.seconds(LONGEST_S)}.</p>"
+    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">perfkit tries '
+    "each change that may help, in fresh processes. Your code stays as it is. With the "
+    f"budget auto it takes at most {units.seconds(LONGEST_S)}.</p>"
 )
-_APPLY = "Apply the marked changes to copies of your training, and measure both again"
+_APPLY = "Apply the marked changes to a copy of your training, and measure both again"
 
 
 class DiagnosisView(Answering):

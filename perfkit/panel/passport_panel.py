@@ -53,9 +53,9 @@ class PassportView(RunView):
 
     def __init__(self, budget: float, label: str, file: str, *, names: bool) -> None:
         super().__init__("Measure this machine")
-        title = labelled("label", "What to call this machine")
-        where = labelled("file", "Where it is saved (a path)")
-        in_file = labelled("host and user name", "Whether these are in the file")
+        title = labelled("label", "A name for this machine")
+        where = labelled("file", "The file to save it in (a path)")
+        in_file = labelled("host and user name", "Put both names into the file")
         self.budget, self.label = budget_control(budget), text_control(label, **title)
         self.file = text_control(file, **where)
         self.names = widgets.Checkbox(value=names, **in_file)
@@ -89,7 +89,7 @@ def _preview(passport: Passport) -> str:
     lines = preview(passport, len(text.encode()), "the box `host and user name`")
     words = "<br>".join(with_code(escape(line)) for line in lines.splitlines())
     return (
-        f"<p>{words}</p><details><summary>Every letter of the file</summary>"
+        f"<p>{words}</p><details><summary>The whole file</summary>"
         '<div tabindex="0" style="max-height:30em;overflow:auto">'
         f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</pre>'
         "</div></details>"
@@ -111,9 +111,9 @@ class _Progress(Display):
 
 _QUESTION = "What is this machine, and how fast is each part of it?"
 _READY = "Ready: press Run. No passport is written before you press Save."
-_WHOLE = "Measured. Look through what is in the file, then press Save."
+_WHOLE = "Measured. Check the contents of the file, then press Save."
 _FEW = "No training was measured: give Run more seconds, such as 180, or save this."
-_STOPPED = "Stopped: the passport holds what was measured by then. Save writes it."
+_STOPPED = "Stopped: the passport holds the results so far. Save writes it."
 _LABEL, _FILE = "this machine", "this-machine.json"
 
 
@@ -203,7 +203,7 @@ class PassportPanel(Measuring[Passport]):
         """Show the file anew where the label or the names were changed."""
         if self._recorded is not None and not self.running:
             self.view.show(self.passport)
-            self.view.say("What is in the file changed: look through it, then Save.")
+            self.view.say("The contents of the file changed: check them, then Save.")
 
     def _save(self) -> None:
         passport, path = self.passport, Path(self.view.file.value).expanduser()

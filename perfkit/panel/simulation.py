@@ -269,22 +269,22 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
     """Show an input pipeline with sliders, simulated in the browser.
 
     As the last line of a cell it draws when the next batches are read, decoded and
-    trained on, and images per second, while a slider moves. It is a model of a
-    pipeline and measures nothing.
+    trained on, and the images per second. Move a slider to change them. It is a model
+    of a pipeline and measures nothing.
 
     Args:
-        finding: One of ``data-pipeline``; if it has the times of the stages, a button
-            sets them. None for the sliders alone.
+        finding: A finding of ``data-pipeline``. If it has the times of the stages, a
+            button sets them. None for only the sliders.
 
     Raises:
-        BadParameterError: That is no finding.
+        BadParameterError: It is not a finding.
         MissingPartError: anywidget is not installed.
     """
     need("anywidget", "perfkit.pipeline_simulator()", "lab")
     if not (finding is None or isinstance(finding, Finding)):
         raise BadParameterError(
-            "pipeline_simulator takes a finding, such as "
-            f'perfkit.run("data-pipeline") gives, and not {type(finding).__name__}.'
+            "pipeline_simulator takes a finding, such as that of "
+            f'perfkit.run("data-pipeline"), not {type(finding).__name__}.'
         )
     from perfkit.panel.simulator import PipelineSimulator
 

@@ -8,8 +8,8 @@ import traitlets
 from perfkit.panel.live_chart import joined
 
 _STATIC = (
-    "<p>Here stand sliders that simulate an input pipeline. Open this notebook in "
-    "JupyterLab, Jupyter Notebook or VS Code and run its cells to move them.</p>"
+    "<p>Sliders here simulate an input pipeline. To move them, open this notebook in "
+    "JupyterLab, Jupyter Notebook or VS Code and run its cells.</p>"
 )
 
 

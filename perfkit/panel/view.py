@@ -96,7 +96,7 @@ class Runs:
         if len(self._rows) < 2:
             self.table.value = f"<p>{self._rows[0][1]}</p>"
             return
-        heads = ("run", "what was changed", "what came of it", "how sure", "files")
+        heads = ("run", "change", "result", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
         body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in self._rows)
         self.table.value = (
@@ -161,7 +161,7 @@ class RunView:
         self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
         self.run = button("Run", tooltip, "primary")
-        self.stop = button("Stop", "End the run and keep what was measured")
+        self.stop = button("Stop", "End the run and keep its results")
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
@@ -185,8 +185,8 @@ class RunView:
 
 
 READY = "Ready: press Run."
-RUNNING = "Running: wait, or press Stop and keep what was measured by then."
-NOTHING = "Stopped before any trial ended: there is nothing to keep."
+RUNNING = "Running: wait, or press Stop, which keeps the results so far."
+NOTHING = "Stopped before a trial ended, so there is nothing to keep."
 
 
 def watch(
@@ -341,10 +341,10 @@ class View(Answering):
     """
 
     def __init__(self, controls: Controls) -> None:
-        super().__init__("Measure with what is set")
+        super().__init__("Measure with these settings")
         self._controls, self._waiting = controls, tuple(controls.by_name.values())
         self.settings = widgets.ToggleButton(
-            tooltip="Show or hide what can be set", layout=widgets.Layout(width="auto")
+            tooltip="Show or hide the settings", layout=widgets.Layout(width="auto")
         )
         self.settings.add_class("perfkit-settings")
         self.asked = widgets.HTML()

@@ -20,7 +20,7 @@ from perfkit.panel.view import NOTHING, RunView, static_html
 from perfkit.questions.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 _NO_THREAD = (
-    "Nothing could be started ({}): close other programs, then press the button again."
+    "The system could not start it ({}): close other programs, then press again."
 )
 
 
@@ -132,9 +132,8 @@ class Measuring(Generic[Found]):
         self._measured: Stoppable | None = None
         if os.environ.get(BUDGET_VARIABLE):
             note = widgets.HTML(
-                f'<p class="perfkit-cost">A budget of {default_budget():g} s was set '
-                f"for every panel here ({BUDGET_VARIABLE}); you can give a run another."
-                "</p>"
+                f'<p class="perfkit-cost">{BUDGET_VARIABLE} gives every panel here '
+                f"{default_budget():g} s; you can change that for a run.</p>"
             )
             first, *controls = view.box.children
             view.box.children = (first, note, *controls)

@@ -23,7 +23,7 @@ from perfkit.errors import BadParameterError
 from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
     from perfkit.charts.canvas import Kind
@@ -42,7 +42,7 @@ _NO_ROOMS = {
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
 
-    A file with a fault is left out and told on stderr, with the line that it is in.
+    It leaves out a faulty file, and reports the file and its line on stderr.
     """
     kinds: dict[str, type[Experiment]] = {}
     for kind in _kinds():
@@ -51,19 +51,32 @@ def experiments() -> dict[str, type[Experiment]]:
     return dict(sorted(kinds.items()))
 
 
-def experiment(name: str, /, **parameters: Any) -> Experiment:
+def experiment(
+    name: str, /, *, mine: Callable[..., Any] | None = None, **parameters: Any
+) -> Experiment:
     """Make one experiment by its name; every parameter has a default.
 
+    Args:
+        name: Of the experiment.
+        mine: A function of your own, timed as one more variant, ``yours``, where the
+            experiment takes one. What it gives is checked as that of all variants is.
+            One that gives back None is still to be written, and only the others run.
+        **parameters: Of the experiment.
+
     Raises:
-        BadParameterError: No experiment or parameter has that name, or a value is
-            outside what the parameter accepts.
+        BadParameterError: No experiment or parameter has that name, a value is outside
+            what the parameter accepts, or the experiment takes no such function.
     """
     kind = find_class(name)
     names = [parameter.name for parameter in parameters_of(kind)]
     for parameter in parameters:
         if parameter not in names:
             raise BadParameterError(unknown(f"parameter of {name}", parameter, names))
-    return kind(**parameters)
+    if mine is None:
+        return kind(**parameters)
+    from perfkit.questions.base import with_yours
+
+    return with_yours(kind, mine, **parameters)
 
 
 def find_class(name: str) -> type[Experiment]:
@@ -119,8 +132,8 @@ def unknown(noun: str, word: str, names: Iterable[str]) -> str:
     plain = {name.replace("_", "-"): name for name in names}
     close = difflib.get_close_matches(str(word).replace("_", "-"), plain, n=1)
     hint = f" Did you mean {plain[close[0]]!r}?" if close else ""
-    listing = f"There are: {', '.join(names)}." if names else "There are none."
-    return f"{word!r} is no {noun}.{hint} {listing}"
+    listing = f"Choose from: {', '.join(names)}." if names else "There are none."
+    return f"Unknown {noun}: {word!r}.{hint} {listing}"
 
 
 def _kinds() -> Iterator[type[Experiment]]:
@@ -154,7 +167,7 @@ def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
 def _try(kind: type[Experiment]) -> None:
     """Do what every list and every option does with an experiment; once if it can."""
     if not isinstance(kind.name, str):
-        raise TypeError(f"the name is {kind.name!r}, which is no text")
+        raise TypeError(f"the name is {kind.name!r}, which is not text")
     instance = kind()
     _ = instance.question, instance.parameters, instance.baseline
 
@@ -188,7 +201,7 @@ def _within_room(file: str, room: str) -> str:
 def _report(file: str, line: int | None, reason: str) -> None:
     """Say once which room is left out, and why."""
     logging.getLogger(__name__).warning(
-        "perfkit/questions/%s%s: %s. It is left out: fix it or take it away.",
+        "perfkit/questions/%s%s: %s. perfkit leaves it out: fix or remove it.",
         file,
         f", line {line}" if line else "",
         " ".join(reason.split()).rstrip("."),

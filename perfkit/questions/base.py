@@ -14,14 +14,14 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries
 from perfkit.engine.tick import Yielded
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.shared.race import Race
 
 Kind = TypeVar("Kind", bound="Experiment")
 _MARK = "_perfkit_variant"
 # Why a function of the reader's own is not timed.
-UNWRITTEN = "gives back nothing: its function is still to be written"
+UNWRITTEN = "returns nothing: write its function first"
 _LONGEST_MESSAGE = 80
 
 
@@ -32,9 +32,10 @@ class Experiment:
     Class attributes:
         name: What the command line calls it, such as ``"data-pipeline"``.
         needs: Libraries without which no variant can run, by import name.
-        in_turns: Whether the trials of a round may take turns; False where they would
-            be in each other's way, because they fill the memory, say.
-        choices: The ``Choice`` of each variant that may be chosen, by name.
+        in_turns: Whether the trials of a round may take turns; False if they would
+            disturb each other, for example by filling the memory.
+        choices: The ``Choice`` of each variant that a reader may choose, by name.
+        function: Only where it takes a function of the reader's: that one, or None.
     """
 
     name: ClassVar[str]
@@ -88,19 +89,19 @@ class Experiment:
         return {name: code for name, code in lines.items() if code}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Make what every variant needs, once, in a process of its own.
+        """Make what every variant needs, once, in a separate process.
 
-        Its time is not part of the budget. It yields notes, which the finding keeps.
+        Its time does not count in the budget. It yields notes, which the finding keeps.
         ``Note(REFUSED, {variant: why})`` shows variants without timing them, such as
-        one that computes something else than the rest.
+        one that computes something else than the others.
         """
         yield from ()
 
     def tries(self, measured: Measurement) -> Tries:
-        """Try what no rate answers, after the rounds and in time of its own.
+        """Try what no rate can answer, after the rounds and outside the budget.
 
-        It yields one ``Try`` at a time and gets back the trial that came of it, so
-        that one decides the next. How each ended is in the finding.
+        It yields one ``Try`` at a time and gets its trial back, so each can decide the
+        next. The finding says how each ended.
         """
         yield from ()
 
@@ -112,26 +113,31 @@ class Experiment:
     def is_answered(self, measured: Measurement) -> bool:
         """Whether a run without a budget of its own may end here.
 
-        It is asked after each round, so it must ask for more than a verdict does: what
-        is looked at often looks like a difference some time.
+        It is called after each round, so it must demand more than a verdict does: if
+        you look often enough, noise looks like a difference at some time.
         """
         race = self.race(measured)
         return race is not None and race.is_clear
 
     def race(self, measured: Measurement) -> Race | None:
-        """What gives the verdict, and ends a run once it has a clear winner.
+        """The race that gives the verdict, and ends a run once its winner is clear.
 
-        None where more is asked than which variant is fastest.
+        None if the question is not only which variant is fastest.
         """
         return None
 
     def result(self, measured: Measurement) -> Any:
-        """What the timings say in numbers, as a frozen record.
+        """The meaning of the timings in numbers, as a frozen record.
 
-        The finding keeps it for who reads the file; verdict and charts are made from
-        it. None where the comparisons say all.
+        The finding keeps it for readers of the file; verdict and charts use it. None if
+        the comparisons say everything.
         """
         return None
+
+    @staticmethod
+    def reveal(finding: Finding) -> str:
+        """Say what a notebook lets its reader decide first; "" for nothing."""
+        return ""
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""
@@ -154,10 +160,13 @@ def with_yours(
     """Make an experiment with a function of the reader's as its ``function``.
 
     Raises:
-        BadParameterError: It is no function, or a parameter is not accepted.
+        BadParameterError: It is no function, the experiment takes none, or a parameter
+            is not accepted.
     """
+    if not hasattr(kind, "function"):
+        raise BadParameterError(f"{kind.name} takes no function of yours.")
     if not callable(function):
-        raise BadParameterError(f"{function!r} is no function; give one.")
+        raise BadParameterError(f"{function!r} is not a function; give one.")
     # A field would be a parameter, and no command line or widget can hold a function.
     body = {"__doc__": kind.__doc__, "function": staticmethod(function)}
     subclass: type[Kind] = type(f"{kind.__name__}WithYours", (kind,), body)

@@ -84,7 +84,7 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
     kind = kind or next(iter(kinds(finding)), next(iter(available)))
     if kind not in available:
         raise BadParameterError(
-            f"{kind!r} is no chart of this; there are {', '.join(available)}."
+            f"{kind!r} is not a chart of this; choose from {', '.join(available)}."
         )
     figure = available[kind].draw(finding)
     return stamped(figure, finding.stamp) if finding.replayed else figure

@@ -81,7 +81,7 @@ class Folder:
         """Raise ``BadParameterError`` unless ``value`` is empty or a folder."""
         if value and not os.path.isdir(os.path.expanduser(value)):
             raise BadParameterError(
-                f"{name} is {str(value)!r}, which is no folder; give the path of one."
+                f"{name} is {str(value)!r}, which is not a folder; give a folder."
             )
 
 

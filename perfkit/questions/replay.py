@@ -67,8 +67,8 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         names = sorted({plain(finding.experiment, 40) for finding in findings})
         but = f", but of {', '.join(names)}" if names else ""
         raise MissingPartError(
-            f"{nothing}{but}: record one where it can be run, with `perfkit run {name} "
-            f"--out FOLDER`, or {MEASURE}"
+            f"{nothing}{but}: record one on a machine that can run it, with `perfkit "
+            f"run {name} --out FOLDER`, or {MEASURE}"
         )
     nearest = min(answers, key=lambda finding: len(differences(experiment, finding)))
     if there := differences(experiment, nearest):
@@ -78,8 +78,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
             for settings in (values, there)
         )
         raise MissingPartError(
-            f"{nothing} with {request}, but one with {recorded}: ask for that, or "
-            f"{MEASURE}"
+            f"{nothing} with {request}, only with {recorded}: use that, or {MEASURE}"
         )
     fitting = [finding for finding in answers if not differences(experiment, finding)]
     return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
@@ -110,7 +109,7 @@ def place_of(where: str | Path) -> Path:
     if not (place.is_dir() or place.is_file()):
         raise MissingPartError(
             f"There is no recording {plain(str(where), 80)}: give a finding's file, a "
-            "folder of them, or 1 for those that perfkit brings along."
+            "folder of them, or 1 for perfkit's own recordings."
         )
     return place
 
@@ -155,7 +154,7 @@ def recordings_of(
         data = whole_file(path)
         # Other documents are large, and not parsed for that.
         if mark not in data:
-            raise BadFileError(f"{plain(path.name)} is no {word}.")
+            raise BadFileError(f"{plain(path.name)} is not a {word}.")
         return parse(data, plain(path.name), kind)
 
     place = place_of(where)
@@ -163,8 +162,8 @@ def recordings_of(
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
         raise MissingPartError(
-            f"{holder(place)} holds no {word} of {plain(name, 80)} as it is written "
-            f"here: record one where it can be run, or {MEASURE}"
+            f"{holder(place)} holds no {word} of this version of {plain(name, 80)}: "
+            f"record one on a machine that can run it, or {MEASURE}"
         )
     return fitting
 

@@ -86,28 +86,28 @@ def run(
     replay: str | Path | None = None,
     **parameters: Any,
 ) -> Finding:
-    """Ask this machine a question and return what was found.
+    """Ask this machine a question and return the finding.
 
-    A kernel interrupt or Ctrl-C is Stop: the finding then holds what was measured by
-    then. The finding is saved as the run goes; ``finding.path`` says where.
+    A kernel interrupt or Ctrl-C is Stop: the finding then holds the results so far.
+    The run saves the finding as it goes; ``finding.path`` says where.
 
     Args:
         question: The name of an experiment, or an experiment.
-        budget: Seconds to spend on measuring. None for at most 60, where there is a
-            GPU 180, or what PERFKIT_BUDGET says: the run then ends as soon as its
-            answer is sure, where the experiment can tell.
-        guess: What you expect; it is kept in the finding and drawn into the chart.
+        budget: Seconds to spend on measuring. None for at most 60, or 180 with a GPU,
+            or the value of PERFKIT_BUDGET: the run then ends as soon as its answer is
+            sure, if the experiment can tell.
+        guess: What you expect; the finding keeps it and the chart draws it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
-        replay: A recorded finding to show in place of a run: its file, a folder that
-            holds it, or "1" for those that perfkit brings along. None for what
-            PERFKIT_REPLAY says, "" for a run in any case.
-        **parameters: The experiment's parameters; each has a default.
+        replay: A recorded finding to show instead of a run: its file, its folder, or
+            "1" for perfkit's own. None follows PERFKIT_REPLAY, "" always runs.
+        **parameters: The experiment's parameters, each of which has a default, and
+            ``mine``; see ``perfkit.experiment``.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
-        MissingPartError: A library is missing without which no variant runs, or there
-            is no such recording.
+        MissingPartError: A library that every variant needs is missing, or there is no
+            such recording.
         RunError: No trial could be started.
     """
     experiment = experiment_of(question, parameters)
@@ -209,14 +209,14 @@ def watch(session: Watched[Found], display: Display) -> Found:
                 display.hear(event, board)
         except RunError as error:
             if path := getattr(session.finding, "path", None):
-                error.add_note(f"What was measured by then is in {path}.")
+                error.add_note(f"The measurements until then are in {path}.")
             raise
         display.show(board, at_once=True)
     if session.finding is not None:
         return session.finding
     if interrupt.is_set():
-        raise KeyboardInterrupt("stopped before any trial ended: nothing to keep.")
-    raise RunError("The run ended before any trial did; nothing was measured.")
+        raise KeyboardInterrupt("stopped before a trial ended, so nothing was kept.")
+    raise RunError("The run ended before a trial did, so nothing was measured.")
 
 
 def default_budget(usual: float | None = None) -> float:
@@ -235,7 +235,7 @@ def check_seed(seed: int | None) -> None:
         BadParameterError: It is no whole number from 0.
     """
     if seed is not None and (not isinstance(seed, int) or seed < 0):
-        raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
+        raise BadParameterError(f"seed is {seed!r}; give a whole number, 0 or more.")
 
 
 def seconds(name: str, value: float | str) -> float:

@@ -175,7 +175,7 @@ class Session(Measurer[Finding]):
         variants = self.experiment.make_variants()
         if (baseline := self.experiment.baseline) not in variants:
             raise BadParameterError(
-                f"The baseline {baseline!r} of {self.experiment.name} is none of its "
+                f"The baseline {baseline!r} of {self.experiment.name} is not among its "
                 f"variants: {', '.join(variants)}."
             )
         return Plan(
@@ -254,9 +254,9 @@ class Session(Measurer[Finding]):
         ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
         ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
         seconds = units.seconds(self._budget)
-        hint = f"Give it more than {seconds}, or look at how the trials ended."
+        hint = f"Give it more than {seconds}, or check how the trials ended."
         if self._stopped.is_set():
-            hint = "Run it again, and let each variant have a turn before you stop it."
+            hint = "Run it again, and stop it only after each variant has had a turn."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
             because=tuple(dict.fromkeys(f"{name}: {end}." for name, end in ended)),

@@ -26,8 +26,8 @@ from perfkit.questions.shared.race import Race, Ways, choices_of, raced
 _SHARDS, _BATCH, _BATCHES_A_NOTE = 8, 64, 8
 # The note of the share of a pass that came from the disk; below this it was not cold.
 _FROM_DISK, _COLD_SHARE = "from the disk", 0.5
-_REMEMBERS = "this system cannot be asked to forget what it has read"
-_NOT_COLD = "Cold was not cold: the system kept files it was asked to forget."
+_REMEMBERS = "this system cannot forget the files that it has read"
+_NOT_COLD = "The cold runs were not cold: the system kept files in memory."
 
 
 def _from_files(paths: list[str]) -> Any:
@@ -100,7 +100,7 @@ class SmallFiles(Experiment):
         read, folder = _WAYS[name][0], self._folder(name)
         paths = sorted(str(path) for path in folder.glob("*.*"))
         if len(paths) != (_SHARDS if read is _from_shards else self.count):
-            raise BadFileError(f"Files are gone: remove {folder} and run again.")
+            raise BadFileError(f"Files are missing: remove {folder} and run again.")
         # The length of an example is known once all of it is read.
         batches = read(paths).map(tf.strings.length).batch(_BATCH)
         yield READY

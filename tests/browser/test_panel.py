@@ -401,7 +401,7 @@ def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
     folder = page.get_by_label("images", exact=True)
     folder.fill("there/is/no/such/folder")
     folder.press("Tab")
-    assert "is no folder" in state(page, "give the path of one")
+    assert "is not a folder" in state(page, "give a folder")
     assert page.locator(".perfkit-doing").is_hidden()
     assert not trials(lab)
 

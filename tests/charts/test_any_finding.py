@@ -90,9 +90,9 @@ def test_a_plan_that_is_missing_says_so(note, said):
 @pytest.mark.parametrize(
     ("made", "kind", "said"),
     [
-        (finding(), "pie", "no chart of this; there are rates, "),
-        (diagnosis(), "pie", "is no chart"),
-        (profile(), "rates", "'rates' is no chart of this"),
+        (finding(), "pie", "not a chart of this; choose from rates, "),
+        (diagnosis(), "pie", "is not a chart"),
+        (profile(), "rates", "'rates' is not a chart of this"),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(made, kind, said):

@@ -40,7 +40,7 @@ def test_each_variant_is_told_with_its_speed_its_intensity_and_its_share():
     # It is offered only where both roofs were measured, and else says so.
     without = {name: rate for name, rate in RATES.items() if name != "memory"}
     assert "roofline" not in gallery.kinds(finding(without, notes={"roofline": NOTE}))
-    assert "No variant tells its arithmetic" in drawn(None).alt
+    assert "No variant reports its arithmetic" in drawn(None).alt
 
 
 anything = st.recursive(

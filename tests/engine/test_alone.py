@@ -27,7 +27,7 @@ def take(one):
     ("notebook", "budget", "said"),
     [
         ("", 60, "Waiting for the run of loops, about 80 s"),
-        ("a/11_your_training.ipynb", 60, "Waiting for the run in 11_your_training, ab"),
+        ("a/10_your_training.ipynb", 60, "Waiting for the run in 10_your_training, ab"),
         ("console-1", 0, "Waiting for the run of loops"),
     ],
 )

@@ -66,6 +66,7 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host, monkeyp
     assert seen[1]["variables"]["TF_OF_OTHER"] == ""
     assert "OF_ONE" not in os.environ
     assert sorted(os.sched_getaffinity(0)) == cores
+    assert one.loaded_s > 0
 
 
 @pytest.mark.fault("race", "SIGKILL", sees="Its trials are lost; what to try next.")
@@ -109,7 +110,8 @@ def python(folder, answer="", code=0):
     return str(path)
 
 
-FOUND = {"tensorflow": True, "cloudpickle": True, "psutil": True, "greenlet": True}
+LENT = {"cloudpickle": True, "markupsafe": True, "psutil": True, "greenlet": True}
+FOUND = {"tensorflow": True} | LENT
 
 
 def told(python=sys.version_info[:3], path=(), **found):
@@ -128,25 +130,76 @@ def refused(name, error=BadParameterError):
 
 OTHER = told((3, 99, 0), psutil=False)
 NEITHER = told((3, 99, 0), psutil=False, greenlet=False)
+NO_PYTHON = (
+    " cannot be run as Python (it answers as no Python does): give the python of an "
+    "environment, such as other-env/bin/python."
+)
 
 
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, and perfkit runs on "),
+        (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, but perfkit needs "),
         (told(tensorflow=False), MissingPartError, " has no TensorFlow: give another "),
         (OTHER, MissingPartError, " lacks psutil, which "),
         # All that cannot be lent is named as it is installed.
         (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
-        (told(path=["KERAS 2"]), MissingPartError, " has Keras 2.15.0, and perfkit m"),
-        ('{"python": [3, 1', BadParameterError, "it answers as no Python does): give"),
-        ("[]", BadParameterError, "it answers as no Python does): give the python"),
+        *(
+            (text, BadParameterError, NO_PYTHON)
+            for text in ("", "Python 3.11", '{"python": [3, 1', "[]")
+        ),
     ],
 )
 def test_an_interpreter_that_will_not_do_is_refused(tmp_path, answer, error, said):
+    assert said in refused(python(tmp_path, answer), error)
+
+
+@pytest.mark.parametrize(
+    ("variables", "modules", "backend"),
+    [
+        ({}, {}, "tensorflow"),
+        ({}, {"jax": True, "keras": True}, "tensorflow"),
+        # Without TensorFlow it trains on what it has.
+        ({}, {"tensorflow": False, "jax": True, "keras": True}, "jax"),
+        ({}, {"tensorflow": False, "torch": True, "keras": True}, "torch"),
+        ({"KERAS_BACKEND": "torch"}, {"torch": True, "keras": True}, "torch"),
+        ({"TF_USE_LEGACY_KERAS": "1"}, {"tf_keras": True}, "Keras 2"),
+        # Or not at all.
+        ({"KERAS_BACKEND": "jax"}, {"keras": True}, " has no JAX: "),
+        ({"KERAS_BACKEND": "jax"}, {"jax": True}, " has no Keras: "),
+        ({"TF_USE_LEGACY_KERAS": "1"}, {}, " has no tf_keras: "),
+        ({"KERAS_BACKEND": "tensorflow"}, {"tensorflow": False, "jax": True}, "no Ten"),
+    ],
+)
+def test_an_environment_trains_on_what_was_chosen_or_what_it_has(
+    tmp_path, variables, modules, backend
+):
+    place = Place(
+        python=python(tmp_path, told(**modules)),
+        variables=(("HOME", str(tmp_path)), *variables.items()),
+    )
+    if " " in backend and backend != "Keras 2":
+        with pytest.raises(MissingPartError, match=backend):
+            environment_of(place)
+    else:
+        assert environment_of(place).backend == backend
+
+
+def test_an_environment_of_keras_2_is_taken(tmp_path):
     packages = grow(tmp_path / "a", package("keras", "2.15.0"))
-    name = python(tmp_path, answer.replace("KERAS 2", str(packages)))
-    assert said in refused(name, error)
+    place = Place(python=python(tmp_path, told(path=[str(packages)])))
+    assert environment_of(place).backend == "Keras 2"
+
+
+def test_trials_are_told_which_backend_their_environment_has():
+    place = Place(variables=(trials.PATH,))
+    server = Host(place, Environment("3.11.7", backend="jax"))
+    try:
+        trials.ready(server)
+        seen = trials.notes_of(start(server, workloads.what_it_sees))
+    finally:
+        server.close()
+    assert seen["variables"]["KERAS_BACKEND"] == "jax"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +245,7 @@ def test_a_server_that_cannot_start_says_why_and_what_to_try(tmp_path):
         broken.wait(60)
     assert str(caught.value) == (
         f"Trials could not be started with {name} (ImportError: libcudart). Try "
-        f"`{name} -c 'import tensorflow'` with the same variables."
+        f"`{name} -c 'import keras'` with the same variables."
     )
     broken.close()
 
@@ -217,5 +270,5 @@ def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
     path = f"{trials.WITHOUT.parent / 'no_fork'}{os.pathsep}{trials.ROOT}"
     server = host(("NO_FORK", str(tmp_path / "no")), ("PYTHONPATH", path))
     (tmp_path / "no").touch()
-    with pytest.raises(RunError, match="The process that starts trials has ended, as"):
+    with pytest.raises(RunError, match="The process that starts trials has ended, pro"):
         start(server, workloads.count)

@@ -38,7 +38,7 @@ def test_an_account_keeps_one_file_which_is_a_page_and_no_machine(tmp_path, caps
     said = capsys.readouterr().err.removesuffix("\n")
     assert said.startswith("perfkit: ")
     assert "\n" not in said
-    assert "holds no machine's parts of a step" in said
+    assert "does not hold the parts of a step" in said
 
 
 TIMES = ("wall_s", "once_s", "elsewhere_s", "traced_s", "looking_s", "sampling_s")
@@ -75,7 +75,7 @@ def test_what_no_account_can_hold_is_refused(where, value, said):
     at[where[-1]] = value
     with pytest.raises(BadFileError) as caught:
         parse(json.dumps(made).encode(), "x.json", Account)
-    assert str(caught.value).startswith("x.json is not a sound account: ")
+    assert str(caught.value).startswith("x.json is not a valid account: ")
     assert said in str(caught.value)
     assert str(caught.value).endswith(".")
 
@@ -86,7 +86,7 @@ def test_a_diagnosis_holds_its_account_which_is_looked_at_as_well():
     read = parse(json.dumps(made).encode(), "x", Diagnosis)
     assert read.account == whole()
     made["account"]["tips"][0]["lines"] = []
-    with pytest.raises(BadFileError, match="not a sound diagnosis: a tip is about"):
+    with pytest.raises(BadFileError, match="not a valid diagnosis: a tip is about"):
         parse(json.dumps(made).encode(), "x", Diagnosis)
 
 

@@ -7,12 +7,10 @@ from rich.console import Console
 
 from perfkit.findings import report as reports
 from perfkit.findings.record import Edit, Verdict
-from perfkit.findings.report import Fold, Report, Table, in_html, in_text
-from perfkit.findings.shown import Shown
+from perfkit.findings.report import Report, in_html, in_text
 from perfkit.findings.store import save
 from perfkit.findings.text import plain, printable
-from perfkit.machine.record import Busy, Load
-from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
+from tests.findings.made import failed, finding
 from tests.findings.page.pages import POLICY, Page, problems
 from tests.training.diagnose.diagnosed import diagnosis
 
@@ -96,23 +94,6 @@ def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
     ]
 
 
-def test_the_answer_is_first_and_the_rest_is_folded():
-    answer = "prefetched is the fastest way here."
-    next_step = "dataset = dataset.prefetch(tf.data.AUTOTUNE)"
-    short = written(finding(), width=120)
-    said = [answer, "variant", next_step, QUESTION, "Measured on Intel Xeon"]
-    assert in_order(short, said)
-    assert "TensorFlow 2.21.0, 2025-03-14 09:26" in short
-    assert len(short.splitlines()) <= 25
-    folded = "It was ahead in every round."
-    assert folded not in short
-    assert f"How sure is this?\n- {folded}" in written(finding(), in_full=True)
-    html = finding()._repr_html_()
-    # The chart has the rows of the table, which is folded below it.
-    below = "<details>", '<th scope="col">variant', folded, *said[3:]
-    assert in_order(html, [answer, next_step, 'role="img"', *below])
-
-
 def test_how_much_how_sure_and_what_to_type():
     first = Edit(file="train.py", line=3, old="a\nb", new="a\nc")
     edits = first, Edit(old="x", new=None)
@@ -159,23 +140,6 @@ def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     assert (table.problem.iloc[-1], table.rate.dtype) == ("crashed: x", float)
 
 
-def test_what_holds_nothing_is_not_shown_and_of_many_rows_the_first():
-    rows = tuple((f"row {n}", "x") for n in range(20))
-    report = Report(verdict=Verdict(headline="h"), table=Table("t", ("a", "b"), rows))
-    assert "12 more with --all." in in_text(report)
-    assert "row 19" in in_text(report, in_full=True)
-    assert "row 19" in in_html(report)
-    empty = Table("Nothing", ("a",), ())
-    folds = (Fold("None"), Fold("Empty", tables=(empty,)), Fold("Full", ("x",)))
-    report = Report(verdict=Verdict(headline="h"), folds=folds, table=empty)
-    assert [fold.title for fold in report.filled] == ["Full"]
-    assert taken_apart(in_html(report)).all("table") == []
-    # A row without cells is a row.
-    fold = Fold("More", tables=(Table("All", ("a",), ((),)),))
-    html = in_html(Report(verdict=Verdict(headline="h"), folds=(fold,)))
-    assert '<tr><th scope="row"></th></tr>' in html
-
-
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_little_or_nothing_measured_can_be_shown(rounds):
     verdict = Verdict(headline="Nothing ran.")
@@ -184,38 +148,8 @@ def test_little_or_nothing_measured_can_be_shown(rounds):
     assert ("No variant could be timed." in repr(found)) != bool(rounds)
     assert ("<table>" in found._repr_html_()) == bool(rounds)
     whole = in_text(found.report, in_full=True)
-    assert ("is not known: the run was too short" in whole) != bool(rounds)
+    assert ("The run was too short to show" in whole) != bool(rounds)
     assert (" 1 variant, each" if rounds else " 0 variants, each") in whole
-
-
-def test_the_guess_turns_and_an_early_end_are_told():
-    found = finding(guess="parallel", stopped=True)
-    for said in (repr(found), found._repr_html_()):
-        assert "Your guess: parallel" in said
-        early = "The run was stopped early: this is what was measured by then."
-        assert early in said
-    assert "one trial ran after the other" in in_text(found.report, in_full=True)
-    alone = in_text(finding(baseline="").report, in_full=True)
-    assert "The baseline is" not in alone
-    assert "may differ by 4.0 %" in finding(noise_floor=1.04)._repr_html_()
-    made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
-    assert "2 turns in all" in in_text(made.report, in_full=True)
-
-
-@pytest.mark.parametrize(
-    ("budget", "tried", "said"),
-    [
-        (90.0, (), "90 s for measuring, 9.54 s of them spent. Preparing"),
-        (1.5, (), "9.54 s were spent. A first round may take twice the budget."),
-        (90.0, (12.0,), "of them spent. What was tried once took 4.76 s besides."),
-    ],
-)
-def test_what_was_spent_is_told_with_what_may_take_longer(budget, tried, said):
-    extra = tuple(trial("learning", 1000.0, 0, started=at) for at in tried)
-    found = finding(rounds=1, budget_s=budget, extra=extra)
-    whole = in_text(found.report, in_full=True)
-    assert said in whole
-    assert "of which one round has none" in whole
 
 
 def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path, monkeypatch):
@@ -242,66 +176,6 @@ def test_code_in_a_verdict_is_set_as_code_and_markup_of_a_console_is_text():
     verdict = Verdict(headline="\x1b[31mred\x07 [bold]b[/bold] :smile:")
     text = written(finding(verdict=verdict), terminal=True)
     assert "red [bold]b[/bold] :smile:" in text
-
-
-@pytest.mark.parametrize("width", [40, 60, 80])
-def test_no_line_is_wider_than_the_terminal(width):
-    crash = failed("broken", "crashed", "raised " + "x" * 200)
-    text = written(finding(extra=(crash,)), width=width, terminal=True)
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-
-
-def test_what_is_piped_or_code_keeps_its_lines_whole():
-    long = "word " * 60 + "end."
-    text = written(finding(verdict=Verdict(headline=long)), width=60)
-    assert long in text.splitlines()
-    code = Verdict(headline="h", next=f"`{long}`")
-    text = written(finding(verdict=code), width=60, terminal=True)
-    assert long in text
-
-
-OPEN = Verdict(headline="Is any faster? Not known.", sure="not known yet")
-BUSY = {"t": (0.0, 0.2), "cpu_other": (3.0, 5.0)}
-TOP = Busy(program="chromium", cores=3.2), Busy(program="x", cores=0.8)
-NAMED = {"samples": BUSY, "machine": replace(MACHINE, load=Load(top=TOP))}
-KEPT, AGAIN = (
-    "Other programs kept 4 of 8 cores busy",
-    "un again with a budget of 180 s.",
-)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "more", "said"),
-    [
-        (OPEN, NAMED, f"{KEPT} (`chromium`, `x` as it began). End them, or r{AGAIN}"),
-        (
-            *(OPEN, {"samples": BUSY}),
-            f"{KEPT}; `perfkit doctor` names them. End them, or r{AGAIN}",
-        ),
-        # Little is nobody's fault, and ending it would not help.
-        (OPEN, {"samples": BUSY | {"cpu_other": (0.6, 0.7)}}, f"R{AGAIN}"),
-        (OPEN, {"samples": {}}, f"R{AGAIN}"),
-        # What the verdict says itself stays, and what is sure needs nothing.
-        (replace(OPEN, next="Give it a GPU."), {"samples": BUSY}, "Give it a GPU."),
-        (replace(OPEN, sure="sure"), {"samples": BUSY}, ""),
-    ],
-    ids=["named", "unnamed", "little", "nothing", "said", "sure"],
-)
-def test_what_is_open_for_noise_says_what_would_settle_it(verdict, more, said):
-    assert finding(verdict=verdict, **more).report.verdict.next == said
-
-
-def test_what_to_type_to_repeat_it_switches_off_what_was():
-    given = {"pinned": False, "both": True, "images": "", "side": 8}
-    said = finding(parameters=given).report.repeat
-    assert "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60" in said
-    mine = finding(code={"serial": "f()", "yours": "mine()"}).report.repeat
-    assert mine.startswith("Repeat it: run its cell again (")
-
-
-def test_what_nothing_shows_is_refused_by_name():
-    with pytest.raises(NotImplementedError, match="Shown has no report"):
-        repr(Shown())
 
 
 def test_what_is_cut_is_marked_whether_it_is_long_or_enormous():

@@ -7,9 +7,9 @@ import pytest
 from perfkit.findings import standing, store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
-from perfkit.findings.standing import Microbenchmark, measurement, note, standings
+from perfkit.findings.standing import standings
 from perfkit.findings.tables import table
-from tests.findings import made, parts
+from tests.findings import made
 from tests.findings.made import failed, finding, trial
 from tests.questions.races import rounds_of
 
@@ -93,17 +93,6 @@ def test_what_is_not_known_has_a_sign_of_its_own_and_is_no_number():
     assert '"low":0.0611' in store.to_json(shown)
 
 
-def test_what_the_run_said_of_two_variants_is_not_worked_out_anew():
-    made = finding()
-    said = replace(made.comparisons[-1], ratio=1.7, low=1.5, high=2.0)
-    found = replace(made, comparisons=(made.comparisons[0], said))
-    assert by_name(found)["prefetched"].ratio == said
-    assert replace(measurement(found), trials=()).comparisons == ()
-    # It is worked out once for all tables and charts.
-    assert standings(made) is standings(made)
-    assert measurement(made) is measurement(made)
-
-
 def test_each_group_has_its_own_baseline_and_changes_go_back_to_the_first():
     rates = {"alone": 5000, "alone fast": 9000, "fed": 400, "fed fast": 500}
     both = finding(rates, against="alone")
@@ -125,30 +114,6 @@ def test_each_group_has_its_own_baseline_and_changes_go_back_to_the_first():
     assert [s.variant for s in stood] == ["two", "one"]
     assert {(s.group, s.is_baseline) for s in stood} == {("", False)}
     assert standings(finding(rounds=0)) == ()
-
-
-def test_what_was_not_timed_comes_last_with_the_reason():
-    found = finding(
-        extra=(
-            failed("cached", "out-of-memory", "ran out of memory: 3 GB"),
-            failed("xla", "crashed", "raised ValueError:\n bad shape"),
-            failed("hangs", "timed-out", "gave no sign of life for 60 s and was ended"),
-            failed("late", "stopped", "was running when the run was stopped"),
-            failed("short", "completed", ""),
-        ),
-        unavailable={"gpu": "this machine has no `GPU`", "naive": "not so"},
-    )
-    assert {s.variant: s.problem for s in standings(found) if s.timing is None} == {
-        "cached": "ran out of memory: 3 GB",
-        "xla": "crashed: raised ValueError: bad shape",
-        "hangs": "timed out: gave no sign of life for 60 s and was ended",
-        "late": "was stopped before it could be timed",
-        "short": "was too short to be timed",
-        "gpu": "was not run: this machine has no GPU",
-    }
-    assert [s.timing is None for s in standings(found)] == [False] * 3 + [True] * 6
-    again = failed("parallel", "crashed", "ended with exit code 1", 4)
-    assert by_name(finding(extra=(again,)))["parallel"].problem == "1 of 4 crashed"
 
 
 def test_baselines_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
@@ -182,60 +147,6 @@ def test_baselines_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
 def test_no_share_of_a_limit_is_above_it(low, rate, high, said):
     found = replace(finding().timings[0], low=low, rate=rate, high=high)
     assert standing.share_of(found, 100) == said
-
-
-def test_microbenchmarks_are_read_as_they_were_written_with_unit_and_limit():
-    fields = {"unit": "B", "group": "memory", "what": "x", "limit_from": "y"}
-    told = {"copy": Microbenchmark(**fields, limit=2e9)}
-    assert standing.microbenchmarks({"microbenchmarks": note(told)}) == told
-    table = parts.finding().table().set_index("variant")
-    assert table.loc["memory copy", "unit"] == "B"
-    assert table.loc[parts.PRODUCT, "limit"] == 5e11
-    assert "unit" not in made.finding().table()
-    # They keep their own order, and the one without a note is there.
-    stood = standings(parts.finding())
-    assert [s.variant for s in stood] == list(parts.RATES)
-    assert {s.place for s in stood} == {""}
-    assert not any(s.is_baseline for s in stood)
-    assert [s.unit for s in stood] == ["steps", "FLOP", "B", "calls"]
-    bare = parts.note() | {"memory copy": None}
-    stood = standings(parts.finding(notes={"microbenchmarks": bare}))
-    assert (stood[-1].variant, stood[-1].unit) == ("memory copy", "units")
-
-
-NO_LIMITS = (None, "3", True, 0, -1, 1e300, float("inf"), [])
-
-
-@pytest.mark.parametrize(
-    ("noted", "read"),
-    [
-        *((none, {}) for none in (None, 7, [], "microbenchmarks", {}, {"copy": 7})),
-        *(
-            ({"copy": {"unit": "units", "limit": limit}}, {"copy": "units"})
-            for limit in NO_LIMITS
-        ),
-        ({"copy": {"unit": 7, "group": None}}, {"copy": "units"}),
-    ],
-)
-def test_a_note_of_microbenchmarks_without_sense_has_none_or_no_limit(noted, read):
-    expected = {name: Microbenchmark(unit=unit) for name, unit in read.items()}
-    assert standing.microbenchmarks({"microbenchmarks": noted}) == expected
-
-
-def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():
-    for said in (repr(parts.finding()), parts.finding()._repr_html_()):
-        assert re.search(r"\b(19|20)\d GFLOP/s \(", said), said
-        assert re.search(r"\b(19|20)\.?\d? GB/s \(", said), said
-        assert "million steps/s" in said
-        assert "examples" not in said
-        assert re.search(r"(39|40|41)\s% of its limit", said), said
-    found = parts.finding()
-    assert found.comparisons == ()
-    assert found.noise_floor is not None
-    said = in_text(found.report, in_full=True)
-    assert "No two variants" not in said
-    assert "each work of its own" in said
-    assert "xamples per second" not in said
 
 
 TRIES = (

@@ -1,7 +1,6 @@
 import errno
 import math
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -37,16 +36,6 @@ def test_what_is_saved_is_loaded_again_and_its_numbers_follow_from_the_file_alon
     assert follows.noise_floor == saved.noise_floor
 
 
-def test_a_finding_lies_in_a_folder_and_its_name_says_what_and_when(tmp_path):
-    assert store.save(finding()).parent == Path("perfkit-findings")
-    assert store.save(finding(), tmp_path / "deep" / "down").parent.name == "down"
-    assert store.save(finding(), "as-text").parent == Path("as-text")
-    path = store.save(finding(experiment="Data Pipeline / ünsafe"))
-    pattern = r"data-pipeline-nsafe-20250314-092653-[0-9a-f]{8}\.json"
-    assert re.fullmatch(pattern, path.name)
-    assert store.save(finding(experiment="../..", recorded="?")).parent == path.parent
-
-
 @pytest.mark.fault(
     "findings",
     "clock jump",
@@ -54,19 +43,6 @@ def test_a_finding_lies_in_a_folder_and_its_name_says_what_and_when(tmp_path):
 )
 def test_two_runs_of_the_same_second_do_not_collide():
     assert len({store.save(finding()) for _ in range(20)}) == 20
-
-
-def test_a_run_keeps_one_file_while_it_grows():
-    path = store.save(finding(rounds=1))
-    grown = finding(rounds=3)
-    assert store.save(grown, path=path) == path
-    assert len(store.load(path).trials) == len(grown.trials)
-    assert os.listdir(path.parent) == [path.name]
-    # A run of a minute takes little room.
-    rates = {f"variant {n}": 1000.0 + n for n in range(13)}
-    forty = finding(rates, against="variant 0")
-    assert len(forty.trials) == 42
-    assert store.save(forty).stat().st_size < 250_000
 
 
 def test_notes_may_hold_numpy_and_what_is_no_number_but_not_themselves():
@@ -189,9 +165,3 @@ def test_findings_are_listed_with_the_newest_first_and_what_is_wrong():
     assert "cut off" in listed.problem["cut.json"]
     assert listed.problem["folder.json"] == "folder.json is not a file."
     assert len(listed) == 5
-
-
-def test_no_folder_is_an_empty_list():
-    listed = store.findings("nowhere")
-    assert listed.empty
-    assert "headline" in listed.columns

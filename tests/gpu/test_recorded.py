@@ -2,7 +2,6 @@
 
 import re
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import perfkit
 from benchmarks.record import reworded
-from perfkit.findings import load
 from perfkit.machine.checks import checks
 from perfkit.machine.nvml import READINGS
 from perfkit.training.account import charge
@@ -81,28 +79,6 @@ def test_every_reading_is_one_that_a_card_can_give(path):
 def test_what_it_said_is_what_is_said_now(name, headline, sure):
     said = reworded(perfkit.load(RECORDED / f"{name}.json")).verdict
     assert (said.headline, said.sure) == (headline, sure)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("mixed-precision", '11 % of the time in "float32" and 34 % of … "float64"'),
-        ("diagnosis-serial-map", '2.9 % of the time in "as given" and 15 % of … "with'),
-        ("embedding-lookup", '5.4 % of the time in "one-hot product", by its driver'),
-    ],
-)
-def test_how_idle_the_card_was_is_said(name, said):
-    sentences = ". ".join(load.in_words(perfkit.load(RECORDED / f"{name}.json")))
-    assert f"GPU 0 was busy for {said.replace('…', 'the time in')}" in sentences
-
-
-def test_loads_that_were_meant_are_nobody_elses():
-    found = perfkit.load(RECORDED / "contention.json")
-    meant = replace(found, notes={load.MEANT: True})
-    said = "other programs, loads of this question among them, kept 5 cores busy"
-    assert said in ". ".join(load.in_words(meant))
-    assert "Other programs kept 5" in load.quieter(found)
-    assert "Other programs" not in load.quieter(meant)
 
 
 def test_no_part_of_the_card_was_faster_than_theory_allows():

@@ -70,12 +70,6 @@ def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab, tmp_path):
     assert not {"notebooks", "my-notebooks"} & {entry["name"] for entry in listed}
 
 
-def test_one_that_is_to_end_as_soon_as_it_says_where_it_is_does_so(tmp_path):
-    with running_lab(tmp_path, tmp_path / "home", reached=False) as server:
-        pass
-    assert server.process.returncode == 0
-
-
 def test_the_users_own_jupyter_is_left_as_it_was(lab):
     theirs = {".jupyter", ".local/share/jupyter"}
     files = {

@@ -36,10 +36,6 @@ CARDS = (
        {"memory": None, "memory_used": None}) for mark in (2**32 - 1, 2**64 - 1)],
     # Drivers before 535 have another name for what slows a card.
     (ONE + OLD_NAME, {"clocks.throttle": (POWER, WARM, HOT)}),
-    # A narrow slot shows in the link.
-    ("gaming_x8", {"link.generation": 3, "link.generation_max": 3, "link.width": 8,
-     "link.width_max": 16}),
-    ("laptop_throttled", {"clocks.throttle": (POWER, WARM, HOT)}),
     # Of a divided card nobody tells which part of it is ours.
     ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB", "divided": True, "memory": None,
      "memory_used": None, "cores": None, "link.width": 16, "busy": None}),
@@ -64,7 +60,7 @@ HELD = (
 WITHOUT = (
     ("not_loaded", "not loaded", "installed but not loaded"),
     ("version_mismatch", "mismatch", "updated while it ran"),
-    ("no_permission", "no permission", "refuses this user"),
+    ("no_permission", "no permission", "refuses access"),
     ("nvmlInit * !999", "no answer", "The NVIDIA driver does not answer: Unknown Err"),
     ("nvmlInit * !4711", "no answer", "The NVIDIA driver does not answer: "),
     ("nvmlDeviceGetCount * !999", "",

@@ -1,8 +1,6 @@
 import dataclasses
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import types
 from operator import attrgetter
@@ -16,7 +14,6 @@ from perfkit.machine.collect import (
     bytes_fetched,
     disk,
     drop_cached_file,
-    machine,
     processor,
 )
 from perfkit.machine.record import Busy, Driver, Gpu, Machine
@@ -99,21 +96,6 @@ def test_a_system_without_proc_is_still_described(tmp_path):
     assert (found.software.platform, found.software.build) == ("macos", "none")
 
 
-def test_variables_that_change_under_a_loaded_tensorflow_are_set_too_late(tmp_path):
-    seen = {}
-
-    def late(seen=seen, loaded=("tensorflow",), **variables):
-        found = described(tmp_path, computer(), variables, loaded=loaded, seen=seen)
-        return found.software.set_late
-
-    assert late(TF_ENABLE_ONEDNN_OPTS="0") == ()
-    assert late(TF_ENABLE_ONEDNN_OPTS="0", XLA_FLAGS="x") == ("XLA_FLAGS",)
-    # The first look cannot tell what came before TensorFlow.
-    assert late({}, XLA_FLAGS="x") == ()
-    # Without TensorFlow nothing is set too late.
-    assert late({}, (), XLA_FLAGS="x") == ()
-
-
 def test_no_machine_tells_whose_it_is(tmp_path):
     """Its user, host and folders stand in every place that they can stand in."""
     files = computer(model="Xeon of ada on engine") | {
@@ -142,28 +124,8 @@ def test_no_machine_tells_whose_it_is(tmp_path):
         assert private not in text
 
 
-def test_this_computer_is_described_in_full():
-    found = machine()
-    assert found.cores == os.cpu_count()
-    assert found.memory_present > 10**8
-    assert found.python == platform.python_version()
-    assert found.versions["numpy"] == importlib.metadata.version("numpy")
-    assert found.load.others is not None
-    assert found.software.build in ("cuda", "cpu", "metal")
-
-
-def test_a_machine_is_summed_up_on_one_line():
-    common = {"cpu": "Xeon", "memory": 16 * 10**9, "system": "Linux 6.1", "python": "3"}
-    small = Machine(cores=2, cores_granted=2.0, **common)
-    assert small.summary == "Xeon, 2 cores, 16 GB, no GPU, Linux 6.1"
-    card = Gpu(name="NVIDIA A4000")
-    cut = Machine(cores=8, cores_granted=1.5, gpus=(card, card), **common)
-    assert cut.summary == "Xeon, 1.5 of 8 cores, 16 GB, 2 x NVIDIA A4000, Linux 6.1"
-
-
 UNLIKE = cpuinfo(1, flags=trees.AVX512) + cpuinfo(1, flags=AVX2)
 ONLY = {"proc/cpuinfo": "processor\t: 0\n"}
-ARM = "processor\t: 0\nFeatures\t: fp asimd asimdhp bf16 i8mm sme sve\nCPU part\t: 1\n"
 
 
 @pytest.mark.parametrize(
@@ -172,17 +134,11 @@ ARM = "processor\t: 0\nFeatures\t: fp asimd asimdhp bf16 i8mm sme sve\nCPU part\
         # Where cores differ only what all of them know counts.
         (computer() | {"proc/cpuinfo": UNLIKE},
          {"instructions": ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2")}),
-        (computer() | {"proc/cpuinfo": ARM},
-         {"instructions": ("asimd", "asimdhp", "bf16", "i8mm", "sme", "sve")}),
         (computer() | scaling(preference="power"), {"frequency_max": 4.2e9,
          "governor": "powersave", "frequency_driver": "intel_pstate",
          "preference": "power"}),
         # Of all that a core knows only what matters for speed is told; on x86 "sme"
         # encrypts memory.
-        (computer(flags=f"{AVX2} sme sev"),
-         {"instructions": ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2")}),
-        (computer(flags="fpu ht amx_tile amx_bf16 avx512_fp16"),
-         {"instructions": ("amx_bf16", "amx_tile", "avx512_fp16")}),
         (ONLY, {"instructions": None, "frequency_max": None, "governor": None}),
     ],
 )  # fmt: skip
@@ -193,12 +149,9 @@ def test_what_the_files_say_of_the_cores_is_told(tmp_path, files, told):
 
 SPOILED = {
     "empty": lambda text: b"",
-    "binary": lambda text: bytes(range(256)) * 9,
     "cut off": lambda text: text.encode()[: len(text) // 2],
     "huge": lambda text: text.encode() + b"9" * 10**6,
-    "all nines": lambda text: b"9" * 5000,
     "below zero": lambda text: re.sub(r"(\d+)", r"-\1", text).encode(),
-    "words": lambda text: b"max\nnone: kB\n" * 9,
     "missing": False,
     "a folder": None,
 }
@@ -260,7 +213,7 @@ def leaves(value, place=""):
 def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
     (tmp_path / "a file").write_text("")
     folder = name if name.startswith("~") else tmp_path / name
-    with pytest.raises(BadParameterError, match="give a folder that can"):
+    with pytest.raises(BadParameterError, match="give a readable folder"):
         disk(folder)
 
 

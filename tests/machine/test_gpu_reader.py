@@ -59,14 +59,3 @@ answer = [sorted(reader.sample()) for _ in range(3)]
     # Its thirteenth reading, in the middle of the second sample, is refused.
     assert second == [*left, "gpu1_busy", "gpu1_power"]
     assert third == left
-
-
-def test_traffic_is_read_once_a_second_and_for_one_card_at_a_time(ask):
-    machine = "nvmlDeviceGetCount * 2\nnvmlDeviceGetPcieThroughput * 1 2\n"
-    lines = """
-from perfkit.machine.nvml import GpuReader
-times = iter([0.0, 0.2, 0.4, 1.0, 1.1, 1.2])
-reader = GpuReader(clock=lambda: next(times))
-answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
-"""
-    assert ask(lines, machine) == [["gpu0"], ["gpu1"], [], ["gpu0"], [], ["gpu1"]]

@@ -7,8 +7,8 @@ import pytest
 
 from perfkit.machine import collect
 from perfkit.machine.collect import look, observed
-from perfkit.machine.record import Busy, Clocks, Gpu, Link, throttle_reasons
-from tests.machine.trees import System, Times, computer, grow, quota
+from perfkit.machine.record import Busy, Clocks, Gpu, Link
+from tests.machine.trees import System, Times
 
 
 def between(root, system):
@@ -58,30 +58,6 @@ def test_what_other_programs_take_is_told(tmp_path, system, others, busiest):
     found = between(tmp_path, system)
     assert found.others == (others if others is None else pytest.approx(others))
     assert found.top == busiest
-
-
-def test_guests_are_counted_once_and_stolen_time_is_no_programs():
-    system = System(cpu_times=lambda: Times(8, 80, guest=3, iowait=1, steal=4))
-    with patch.object(collect, "psutil", system):
-        found = look()
-    assert (found.total, found.busy) == (93, 8)
-
-
-@pytest.mark.parametrize(
-    ("files", "system", "told"),
-    [
-        ({}, System(free=6), {"memory_free": 6 * 10**9, "on_battery": None}),
-        # Of the 2 GB in use a quarter is files that were read, and can be let go.
-        (quota(cores=2, gigabytes=3, used=2), System(), {"memory_free": 1.5e9}),
-        *[({}, System(on_battery=on), {"on_battery": on}) for on in (True, False)],
-        # A battery of which nobody knows whether it is in use.
-        ({}, System(sensors_battery=Mock(return_value=Mock(power_plugged=None))),
-         {"on_battery": None}),
-    ],
-)  # fmt: skip
-def test_memory_and_power_are_told(tmp_path, files, system, told):
-    found = between(grow(tmp_path, computer() | files), system)
-    assert {name: getattr(found, name) for name in told} == told
 
 
 @pytest.mark.parametrize(
@@ -168,15 +144,3 @@ def test_a_gpu_that_hardly_worked_tells_nothing(columns):
     worked = {"gpu1_busy": (0.9,) * 5, "gpu1_link_generation": (2,) * 5}
     first, second = observed([CARD, CARD], worked)
     assert (first, second.link.busy_generation) == (CARD, 2)
-
-
-def test_each_kind_of_throttling_has_words_of_its_own():
-    words = [
-        throttle_reasons(bit) for bit in (0x4, 0x8, 0x20, 0x40, 0x80, 0x200, 0x400)
-    ]
-    assert [len(reasons) for reasons in words] == [1] * len(words)
-    assert len(set(words)) == len(words)
-    assert throttle_reasons(float(0x44 | 0x1)) == (*words[0], *words[3])
-    assert throttle_reasons(0x8000) == ("reason 0x8000",)
-    # Idle and clocks set by hand are none.
-    assert throttle_reasons(0x113) == ()

@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-from perfkit.machine.nvml import UNKNOWN
 from tests.machine.drivers import answer_of, script
 
 # Refusals, errors of the machine, and one that has no name.
@@ -49,14 +48,6 @@ without = {
     str(code): {call: look(f"{call} * !{code}\\n") for call in calls} for code in codes
 }
 answer = [look(), without]
-"""
-ASKED = """
-import pynvml
-from perfkit.machine.nvml import GpuReader, gpus
-asked, find = set(), pynvml._nvmlGetFunctionPointer
-pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
-gpus(), GpuReader().sample()
-answer = sorted(asked)
 """
 # What is lost with each call, of a description and of a run.
 LOST = """
@@ -111,12 +102,6 @@ def each(looked, request):
     return request.param, whole, without[str(request.param)]
 
 
-def test_the_library_has_every_call_that_is_asked_for(driver, ask):
-    asked = {*ask(ASKED, script("hopper"))}
-    assert len(asked) > 20
-    assert {*asked, *LOST, *EVERYTHING_LOST} <= exported(driver)
-
-
 def test_a_call_that_fails_takes_its_own_readings_alone(each):
     code, whole, without = each
     for call in without.keys() - EVERYTHING_LOST:
@@ -155,38 +140,6 @@ def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each)
         card = {n.removeprefix(gpu): v for n, v in facts.items() if n.startswith(gpu)}
         assert card.pop("lost")
         assert card == {"driver": whole["driver version"], "divided": False}
-
-
-UNPRINTABLE = """
-with open(os.environ["NVML_MACHINE"], "rb+") as script:
-    text = script.read().replace(b"NVIDIA H200", b"NVIDIA \\xff200")
-    script.seek(0)
-    script.write(text)
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "machine", "field", "value"),
-    [
-        # A card whose name is no text, and an error without one.
-        (UNPRINTABLE, "", "name", UNKNOWN),
-        ("", "nvmlErrorString * !1\nnvmlDeviceGetMemoryBusWidth * !4711\n",
-         "memory_bus", None),
-        # A reading that this nvidia-ml-py does not know.
-        ("import pynvml; del pynvml.nvmlDeviceGetMemoryBusWidth", "", "memory_bus",
-         None),
-    ],
-)  # fmt: skip
-def test_a_reading_that_cannot_be_asked_for_is_unknown(
-    ask, before, machine, field, value
-):
-    lines = f"""
-import os
-from perfkit.machine.nvml import gpus
-{before}
-answer = gpus()[1][0].{field}
-"""
-    assert ask(lines, machine + script("data_centre")) == value
 
 
 def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):

@@ -34,18 +34,14 @@ MY_OWN = computer(release="6.1.9-my-own")
         (computer() | container(), {}, "Linux", ("container", True)),
         (computer() | DOCKER, {}, "Linux", ("container", True)),
         (computer(), {"APPTAINER_CONTAINER": "x.sif"}, "Linux", ("container", True)),
-        (computer(), {"container": "podman"}, "Linux", ("container", True)),
         # A virtual machine that was made from a container's files.
         (computer() | {".dockerenv": ""}, {}, "Linux", ("linux", False)),
         (computer(release=WSL1), {}, "Linux", ("wsl1", False)),
         (computer(release=WSL2), {}, "Linux", ("wsl2", False)),
         (computer(release=WSL2) | container(), {}, "Linux", ("wsl2", True)),
         (MY_OWN, {"WSL_DISTRO_NAME": "U"}, "Linux", ("wsl2", False)),
-        (computer(release="4.4.0-210-generic"), {}, "Linux", ("linux", False)),
         # Systems without /proc name themselves.
         ({}, {}, "Darwin", ("macos", False)),
-        ({}, {}, "Windows", ("windows", False)),
-        ({}, {}, "FreeBSD", ("other", False)),
     ],
 )
 def test_the_kind_of_system_is_told(tmp_path, files, variables, kind, expected):
@@ -62,10 +58,7 @@ def test_the_kind_of_system_is_told(tmp_path, files, variables, kind, expected):
         ({}, {"backend": "jax"}, "jax"),
         ({"KERAS_BACKEND": "torch"}, {"backend": "jax"}, "torch"),
         ({"KERAS_BACKEND": ""}, {"backend": "jax"}, "jax"),
-        ({}, {"floatx": "float16"}, "tensorflow"),
-        ({}, ["jax"], "tensorflow"),
         ({}, {"backend": ["jax"]}, "tensorflow"),
-        ({"KERAS_BACKEND": "/home/ada/x"}, None, "tensorflow"),
         # Its folder may be another, and a broken file is as none.
         ({"HOME": "/", "KERAS_HOME": "{home}/.keras"}, {"backend": "jax"}, "jax"),
         pytest.param({}, "{" + "[" * 10_000, "tensorflow", id="broken"),
@@ -83,7 +76,7 @@ def test_keras_chooses_as_it_will(tmp_path, variables, file, backend):
     [
         ({"TF_USE_LEGACY_KERAS": "1"}, "makes tf.keras Keras 2"),
         ({"KERAS_BACKEND": "jax"}, "set KERAS_BACKEND=tensorflow"),
-        ({"KERAS_BACKEND": "torch"}, "Keras trains with torch here"),
+        ({"KERAS_BACKEND": "torch"}, "Keras trains with torch here.*perfkit race"),
         # Keras 3 on TensorFlow is not.
         *[({"TF_USE_LEGACY_KERAS": off, "KERAS_BACKEND": "tensorflow"}, None)
           for off in ("0", "", "yes")],
@@ -142,30 +135,6 @@ def test_the_first_tensorflow_says_how_it_was_built(tmp_path, mine, theirs, told
     folders = grow(tmp_path / "a", mine), grow(tmp_path / "b", theirs)
     found = environment.tensorflow([*map(str, folders)])
     assert {name: getattr(found, name) for name in told} == told
-
-
-CUDNN = "nvidia-cudnn-cu12"
-NIGHTLY = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
-
-
-@pytest.mark.parametrize(
-    ("mine", "theirs", "versions"),
-    [
-        # They are those that Python finds first, of what matters.
-        (package(CUDNN, "9.3.0.75"), package(CUDNN, "8.9") | tensorflow()
-         | package("secret-project", "1"),
-         {CUDNN: "9.3.0.75", "tensorflow": "2.21.0"}),
-        # A TensorFlow that nothing known brought has no version.
-        (tensorflow(name="a-containers-own"), {}, {}),
-        # Whichever distribution brings the module, it is TensorFlow.
-        (NIGHTLY, {}, dict.fromkeys(("tensorflow", "tf-nightly-cpu"), "2.20.0.dev1")),
-    ],
-)  # fmt: skip
-def test_versions_are_those_that_python_finds_first(tmp_path, mine, theirs, versions):
-    folders = grow(tmp_path / "a", mine), tmp_path / "gone", tmp_path / "b"
-    grow(folders[-1], theirs)
-    found = environment.versions([*map(str, folders)])
-    assert found == {"keras": "3.15.1"} | versions
 
 
 def test_the_versions_here_are_those_that_are_installed():

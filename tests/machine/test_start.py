@@ -183,12 +183,6 @@ def test_what_goes_wrong_is_said_and_what_was_told_kept(
     assert "Loaded cuDNN version 9" in {one.line for one in start.said}
 
 
-def test_an_unknown_flag_of_xla_is_found_with_the_real_tensorflow():
-    start = started(variables=os.environ | {"XLA_FLAGS": "--no_such_flag=1"})
-    assert start.proofs
-    assert "compiling something tiny with XLA" in start.problem
-
-
 NOISE = 'print(\'42\\n[1]\\n{"seconds": 2.0}\\n{"devices": ["CPU\')'
 HANGS = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 WITHOUT = {"PYTHONPATH": str(HERE.parent / "guilty" / "without_tensorflow")}
@@ -255,20 +249,6 @@ def wait_until_gone(pid):
     while psutil.pid_exists(pid):
         if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return
-
-
-def test_both_streams_and_the_code_are_kept():
-    ended = python(
-        "import sys; print('out'); print('log', file=sys.stderr); sys.exit(3)"
-    )
-    assert (ended.output, ended.log, ended.code) == ("out\n", "log\n", 3)
-    assert not ended.late
-    # Of a flood both ends are kept and no more.
-    code = "import sys; print('first', 'x' * 10**7, 'last', sep='\\n', file=sys.stderr)"
-    log = python(code).log
-    assert log.startswith("first\n")
-    assert log.endswith("last\n")
-    assert len(log) < 2 * 10**6
 
 
 def test_what_it_started_ends_with_it():

@@ -159,18 +159,8 @@ def described(
 ):
     """Collect the computer of these files, and nothing of the one at hand.
 
-    Args:
-        root: An empty folder.
-        files: By path.
-        variables: The environment.
-        system: What answers for psutil; None for a quiet one.
-        packages: What is installed, by path; None for TensorFlow with CUDA.
-        gpus: What the driver describes, ``no_gpu`` why there are none.
-        driver: Itself.
-        names: Words that tell whose machine it is.
-        loaded: The modules of the process.
-        seen: The variables as they were when TensorFlow was loaded.
-        calls_itself: Answers of Python's ``platform`` by function.
+    ``names`` tell whose machine it is, ``seen`` are the variables as they were when
+    TensorFlow was loaded, and ``calls_itself`` answers for Python's ``platform``.
     """
     grow(root, files)
     grow(root / "site", tensorflow() if packages is None else packages)
@@ -197,12 +187,8 @@ class System:
     """What psutil tells of a computer; from look to look a second passes.
 
     Args:
-        cores: How many there are, each of two threads.
-        gigabytes: Of RAM, of which ``free`` are free.
-        on_battery: Whether a battery feeds it; None without one.
         programs: The cores that other programs keep busy, by name.
         processes: Of each its number, name, parent and cores, in place of these.
-        **told: What it answers otherwise.
     """
 
     def __init__(

@@ -5,10 +5,9 @@ input, dispatch and compute are so many units of work, each over a microbenchmar
 rate.
 """
 
-import random
 from dataclasses import replace
 
-from perfkit.findings.training import PARTS, Part
+from perfkit.findings.training import Part
 from perfkit.machine.record import Busy, Load, Machine, Processor, Software
 from tests.machines import passports
 from tests.machines.passports import benchmark
@@ -50,32 +49,24 @@ TRAININGS = (
 SAMPLES = 60
 
 
-def passport(
-    rates=None, machine=MACHINE, *, noise=0.0, seed=0, width=0.03, others=0.04, **fields
-):
+def passport(rates=None, machine=MACHINE, *, width=0.03, others=0.04, **fields):
     """The passport of a machine with these rates; the rest is usual.
 
     Args:
         rates: Times the usual rate, by microbenchmark.
         machine: Its record.
-        noise: Of all that is measured, drawn from ``seed``.
-        seed: Where that starts.
         width: Of intervals, on either side.
         others: Cores kept busy by other programs.
         **fields: Of the passport.
     """
-    draw, times = random.Random(seed), rates or {}
-
-    def measured(value):
-        return value * draw.gauss(1, noise) if noise else value
-
+    times = rates or {}
     free = (machine.cores - others) / machine.cores
     real = {
         name: rate * times.get(name, 1.0) * (free if name in EVERY_CORE else 1)
         for name, (_, rate, _) in RATES.items()
     }
     benchmarks = (
-        benchmark(name, measured(rate), RATES[name][0], RATES[name][2], width)
+        benchmark(name, rate, RATES[name][0], RATES[name][2], width)
         for name, rate in real.items()
     )
     columns = {
@@ -88,7 +79,7 @@ def passport(
         "machine": machine,
         "checks": (),
         "microbenchmarks": tuple(benchmarks),
-        "trainings": tuple(training(one, real, measured, width) for one in TRAININGS),
+        "trainings": tuple(training(one, real, width) for one in TRAININGS),
         "samples": columns,
         "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
         "parameters": {},
@@ -96,18 +87,17 @@ def passport(
     return passports.passport(**usual | fields)
 
 
-def training(one, real, measured, width):
+def training(one, real, width):
     """A training whose parts are so many units of work, each over a real rate."""
     name, model, batch, weights, flop, feed = one
     decoding = batch / real["JPEG decode"] if feed == "JPEG" else 0.0
-    split = {
+    seconds = {
         "input": decoding + 250 * batch / real["Python loop"],
         "dispatch": 1 / real["graph call"],
         "transfer": 0.0,
         "compute": flop / real["TensorFlow product, float32"],
         "unexplained": 0.0,
     }
-    seconds = {part: measured(split[part]) for part in PARTS}
     step = sum(seconds.values())
     near = width * step / 4
     return passports.training(

@@ -31,11 +31,7 @@ def benchmark(name, rate, unit, group, width=0.03, **more):
 def passport(label="ada's desk", speed=1.0, *, without=(), **more):
     """The passport of a machine that does everything ``speed`` times as fast.
 
-    Args:
-        label: What it is called.
-        speed: Times the rates of the microbenchmarks, and one over a step's seconds.
-        without: The names of microbenchmarks that were not measured.
-        **more: Fields of the passport.
+    It lacks the microbenchmarks ``without``; ``more`` are fields of the passport.
     """
     benchmarks = []
     for name, (rate, unit, group, limit) in RATES.items():

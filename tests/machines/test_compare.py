@@ -1,6 +1,5 @@
 import json
 import math
-from collections import Counter
 
 import pytest
 
@@ -10,10 +9,8 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.reading import parse
 from perfkit.findings.report import in_text
-from perfkit.machine.record import Clocks, Gpu, Link, Processor
-from perfkit.machines.compare import Row, add_speed, compare, differing_facts
+from perfkit.machines.compare import Row, add_speed, compare
 from perfkit.machines.record import BETWEEN_RUNS, HALF, Passport, Value, side_of
-from perfkit.machines.report import remedies
 from tests.findings import made
 from tests.findings.page.pages import problems
 from tests.hostile import shown
@@ -21,8 +18,6 @@ from tests.hostile.texts import ATTACKS, attacked
 from tests.machines import pairs
 from tests.machines.pairs import changed, each
 from tests.training.diagnose.diagnosed import diagnosis
-
-DRAWS = 200
 
 
 def show(two):
@@ -95,22 +90,12 @@ def test_a_part_whose_change_the_intervals_leave_open_holds_nothing():
     show(bare)
 
 
-def test_a_machine_against_itself_is_no_difference():
-    """Measured twice, each time with noise of 1 % in all that is measured."""
-    counts = Counter(
-        compare(
-            pairs.passport(seed=seed, noise=0.01, width=0.02),
-            pairs.passport(seed=seed + DRAWS, noise=0.01, width=0.02),
-        ).verdict
-        for seed in range(DRAWS)
-    )
-    assert counts["slower"] + counts["faster"] + counts["depends on the training"] == 0
+def test_what_is_left_open_or_was_tried_once_claims_nothing():
     wide = pairs.passport(width=0.3)
     two = compare(wide, wide)
     assert two.verdict == "too noisy to say"
     assert two.report.verdict.sure == "not known yet"
-    assert "A difference above 10 % is left open in: tiny dense" in repr(two)
-    # One trial claims nothing.
+    assert "A difference above 10 % is still possible in: tiny dense" in repr(two)
     slow = pairs.onednn_off()
     two = compare(
         pairs.passport(), with_trainings(slow, each(slow.trainings, trials=1))
@@ -149,9 +134,8 @@ def test_trainings_that_differ_both_ways_depend_on_the_training():
     assert "Wide dense runs 1.8 times as fast on B as on A." in repr(two)
 
 
-@pytest.mark.parametrize("others", [1.0, 1.7])
-def test_a_machine_that_others_kept_busy_is_named_and_nothing_else_is_claimed(others):
-    slow = pairs.busy(others)
+def test_a_machine_that_others_kept_busy_is_named_and_nothing_else_is_claimed():
+    slow = pairs.busy()
     for name, both in (
         ("B", (pairs.passport(), slow)),
         ("A", (slow, pairs.passport())),
@@ -160,8 +144,8 @@ def test_a_machine_that_others_kept_busy_is_named_and_nothing_else_is_claimed(ot
         assert two.verdict == "busy"
         verdict = two.report.verdict
         assert verdict.headline == (
-            f"{name} was busy while it was recorded: other programs kept {others:g} of "
-            "its 2 cores busy (renderer)."
+            f"{name} was busy while it was recorded: other programs kept 1 of its 2 "
+            "cores busy (renderer)."
         )
         assert verdict.sure == "not known yet"
         assert verdict.next == f"End them, record {name} again, and compare again."
@@ -188,60 +172,7 @@ def test_a_load_takes_nothing_while_cores_stand_idle_or_are_free():
     assert compare(pairs.passport(), unwatched).verdict == "slower"
 
 
-def card(width, *throttle):
-    clocks = Clocks(busy_throttle=throttle)
-    return {"gpus": (Gpu(name="T4", link=Link(busy_width=width), clocks=clocks),)}
-
-
 VERSIONS = pairs.MACHINE.versions
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "facts"),
-    [
-        ({}, {}, {}),
-        # A reading that one does not give is no difference.
-        ({}, dict.fromkeys(("processor", "load", "software", "disk")), {}),
-        (
-            {},
-            {
-                "cores_granted": 1.0,
-                "memory": 2 * 10**9,
-                "environment": {"TF_ENABLE_ONEDNN_OPTS": "0"},
-                "versions": VERSIONS | {"absl-py": "1.0", "keras": "3.0"},
-                "processor": Processor(instructions=("avx",), governor="powersave"),
-            },
-            {
-                "cores granted": ("2", "1"),
-                "instruction sets": ("avx2 avx512_vnni fma", "no more"),
-                "memory granted": ("25 GB", "2 GB"),
-                "TF_ENABLE_ONEDNN_OPTS": ("not set", "0"),
-                "keras": ("3.15.1", "3.0"),
-                "absl-py": ("not installed", "1.0"),
-            },
-        ),
-        (
-            card(16),
-            card(4, "heat"),
-            {
-                "link lanes under load": ("16", "4"),
-                "GPU slowed by": ("no more", "heat"),
-            },
-        ),
-    ],
-    ids=["equal", "unknown", "much", "cards"],
-)
-def test_facts_that_differ_have_their_units(a, b, facts):
-    sides = [side_of(pairs.passport({}, changed(**fields))) for fields in (a, b)]
-    differing = differing_facts(*sides)
-    assert [(fact.name, (fact.a, fact.b)) for fact in differing] == [*facts.items()]
-
-
-def test_what_the_doctor_says_of_one_alone_comes_with_its_remedy():
-    sides = side_of(pairs.passport()), side_of(pairs.one_core())
-    (sentence,) = remedies(*sides)
-    assert sentence.startswith("On B: Only 1 of 2 cores may be used. ")
-    assert list(remedies(sides[1], sides[1])) == []
 
 
 @pytest.mark.parametrize("word", ["recipe", "seed", "data", "model"])
@@ -348,10 +279,10 @@ def test_what_cannot_be_compared_is_one_sentence(files, capsys):
         perfkit.compare(files[0], odd)
     assert cli.main(["compare", str(files[0]), str(odd)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
-    with pytest.raises(BadParameterError, match="give two of a kind"):
+    with pytest.raises(BadParameterError, match="give two of one kind"):
         perfkit.compare(files[0], diagnosis())
     for nothing in (7, made.finding()):
-        with pytest.raises(BadParameterError, match="nothing to compare"):
+        with pytest.raises(BadParameterError, match="cannot be compared"):
             perfkit.compare(files[0], nothing)
     # Two passports that share nothing are no success.
     empty = files[0].with_name("empty.json")

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import statistics
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.notebooks.test_notebooks import NOTEBOOKS, ROOT, cells, every_noteboo
 
 FOLDER = ROOT / "notebooks"
 MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
+PICTURES = sorted(FOLDER.glob("pictures/*"))
+LARGEST_PICTURE_BYTES = 30_000
 FOLD = re.compile(
     r"<details><summary>Answers</summary>\n\n(.*?)\n\n</details>", re.DOTALL
 )
@@ -27,6 +30,9 @@ SET = re.compile(r"\*([a-z ]+)\* to (?:`([^`]+)`|(\d+))")
 GIVEN = re.compile(r"`((?:\w+=[^`]+))`")
 CALL = re.compile(r"`(perfkit\.\w+\([^`]*\))`")
 ASKING = ("perfkit.run", "perfkit.panel")
+FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
+# Of prose: in a notebook, in a usual cell, and for a line of code over the course.
+MOST_WORDS, MEDIAN_WORDS_OF_A_CELL, MOST_WORDS_A_LINE = 900, 38, 20
 
 
 def nodes(path):
@@ -61,14 +67,53 @@ def test_every_numbered_exercise_has_a_folded_answer(path):
         assert numbers == list(range(1, len(asked) + 1))
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in NOTEBOOKS if path.stem != "12_claims"],
+    ids=lambda path: path.stem,
+)
+def test_code_is_written_as_in_a_file_of_ones_own(path):
+    names = {
+        alias.name if isinstance(node, ast.Import) else node.module
+        for node in nodes(path)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert names & {"tensorflow", "keras"}
+    assert not [name for name in names if name.startswith("perfkit.")]
+
+
+def open_words(path):
+    """How many words each cell of prose has beside its folded answers, if any."""
+    texts = (FOLDED.sub("", cell.source) for cell in cells(path, "markdown"))
+    return [count for text in texts if (count := len(text.split()))]
+
+
+@every_notebook
+def test_a_notebook_is_short_and_so_are_its_cells_of_prose(path):
+    words = open_words(path)
+    assert sum(words) <= MOST_WORDS
+    assert statistics.median(words) <= MEDIAN_WORDS_OF_A_CELL
+
+
+def test_the_course_shows_a_line_of_code_for_every_twenty_words():
+    lines = [
+        line
+        for path in NOTEBOOKS
+        for cell in cells(path, "code")
+        for line in cell.source.splitlines()
+        if line.strip()
+    ]
+    words = sum(sum(open_words(path)) for path in NOTEBOOKS)
+    assert words <= MOST_WORDS_A_LINE * len(lines)
+
+
 def questions(path):
     """The experiments that a notebook asks, by name."""
     calls = (node for node in nodes(path) if isinstance(node, ast.Call))
     asking = (call for call in calls if ast.unparse(call.func) in ASKING)
     named = {getattr(call.args[0], "value", "") for call in asking}
-    # One is made with a function of the reader's.
-    more = {"convolution"} if path.stem == "04_convolution" else set()
-    return sorted((named | more) & set(perfkit.experiments()))
+    return sorted(named & set(perfkit.experiments()))
 
 
 def accepts(name, settings):
@@ -168,10 +213,17 @@ def test_every_link_leads_somewhere(path):
     for link in links(path):
         file, _, anchor = link.partition("#")
         # A copy of a notebook lies in another folder, with what lies beside it.
-        assert path.suffix == ".md" or "/" not in file, link
+        beside = file.removeprefix("pictures/")
+        assert path.suffix == ".md" or "/" not in beside, link
         there = path.parent / file if file else path
         assert there.is_file(), link
         assert not anchor or anchor in anchors(there), link
+
+
+def test_each_picture_is_small_and_stands_in_one_notebook():
+    shown = [link for path in NOTEBOOKS for link in links(path) if "pictures" in link]
+    assert sorted(shown) == [f"pictures/{path.name}" for path in PICTURES]
+    assert all(path.stat().st_size <= LARGEST_PICTURE_BYTES for path in PICTURES)
 
 
 def test_the_glossary_is_short_and_each_word_is_linked_where_it_is_used():
@@ -226,8 +278,8 @@ def test_what_a_teacher_is_told_to_expect_is_what_the_recordings_say():
 
 ANSWER = re.compile(r"<summary>An answer</summary>\n\n```python\n(.*?)```", re.DOTALL)
 EXPERIMENTS = {
-    "02_data_pipelines": "pipeline_with(mine, count=16, image_side=64)",
-    "06_eager_graph_xla": "execution_with(mine, variants='eager loop')",
+    "02_data_pipelines": ("data-pipeline", {"count": 16, "image_side": 64}),
+    "06_eager_graph_xla": ("execution-mode", {"variants": "eager loop"}),
 }
 RACED = ("03_batch_size", "05_mixed_precision")
 
@@ -237,11 +289,19 @@ def written(name, kind):
     return [cell.source for cell in cells(FOLDER / f"{name}.ipynb", kind)]
 
 
+def is_definition(node):
+    """Whether a statement gives a name to what no run has found."""
+    is_sizes = isinstance(getattr(node, "value", None), ast.Dict)
+    return is_sizes or isinstance(node, ast.Import | ast.FunctionDef)
+
+
 def answered(name):
     """The names of a notebook whose reader has written its answer."""
     (answer,) = ANSWER.findall("\n".join(written(name, "markdown")))
     scope = {"__name__": "__main__"}
-    exec(written(name, "code")[0], scope)
+    for source in written(name, "code"):
+        if all(map(is_definition, ast.parse(source).body)):
+            exec(source, scope)
     exec(answer, scope)
     return scope
 
@@ -249,7 +309,8 @@ def answered(name):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_answer_is_timed_among_the_other_ways(name, tmp_path, monkeypatch):
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
-    asked = eval(EXPERIMENTS[name], answered(name))
+    question, settings = EXPERIMENTS[name]
+    asked = perfkit.experiment(question, mine=answered(name)["mine"], **settings)
     assert "yours" in asked.make_variants()
     told = {note.name: note.value for note in asked.prepare() if type(note) is Note}
     assert "yours" not in told[REFUSED]

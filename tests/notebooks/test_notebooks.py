@@ -21,7 +21,7 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
 SMALL_S = 6.0
 # The budget of these holds TensorFlow's start as well, and several parts; in the one
 # that is run on busy machines, too, each of those has to give a rate there.
-LARGER_S = dict.fromkeys(("03", "07", "10", "11", "13", "14"), 20.0) | {"09": 40.0}
+LARGER_S = dict.fromkeys(("03", "07", "10", "11", "12"), 20.0) | {"09": 40.0}
 PASSPORT = {MICROBENCHMARKS, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
 
@@ -187,7 +187,7 @@ def test_a_notebook_opens_with_a_question_and_closes_with_your_model(path):
 
 
 @every_notebook
-def test_the_first_code_cell_holds_the_imports_and_they_are_of_perfkit(path):
+def test_the_first_code_cell_holds_the_imports(path):
     first, *others = cells(path, "code")
     kinds = (ast.Import, ast.ImportFrom)
     body = ast.parse(first.source).body
@@ -197,7 +197,7 @@ def test_the_first_code_cell_holds_the_imports_and_they_are_of_perfkit(path):
     made = [node for node in body if isinstance(node, kinds)]
     imports = [getattr(node, "module", node.names[0].name) for node in made]
     # A reader's own charts are drawn with seaborn; code as found has a clock and NumPy.
-    known = {"seaborn", "numpy", "time"}
+    known = {"seaborn", "numpy", "time", "keras", "tensorflow"}
     assert {name.partition(".")[0] for name in imports} - known == {"perfkit"}
     tops = (ast.parse(cell.source).body for cell in others)
     assert not any(isinstance(node, kinds) for body in tops for node in body)

@@ -104,7 +104,7 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
 def test_a_setting_that_is_refused_is_said_at_once_and_an_error_of_the_run_too(house):
     panel = perfkit.panel("data-pipeline", budget=9)
     panel.controls.by_name["images"].value = "there/is/no/such/folder"
-    assert "is no folder" in state(panel)
+    assert "is not a folder" in state(panel)
     panel.controls.by_name["images"].value = ""
     assert state(panel) == "Ready: press Run."
     panel.controls.by_name["variants"].value = ()
@@ -120,7 +120,7 @@ def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, pane
     panel.wait()
     with pytest.raises(RunError, match="nothing to keep"):
         panel._require_result()
-    assert state(panel) == "Stopped before any trial ended: there is nothing to keep."
+    assert state(panel) == "Stopped before a trial ended, so there is nothing to keep."
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(
 ):
     monkeypatch.setenv("PERFKIT_BUDGET", "12")
     view = perfkit.panel(*what).view
-    assert "A budget of 12 s was set for every panel here" in view.box.children[1].value
+    assert "gives every panel here 12 s" in view.box.children[1].value
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     store.save(made.finding(rates, against="short", **fields), tmp_path / "recorded")
     monkeypatch.setenv("PERFKIT_REPLAY", str(tmp_path / "recorded"))
     panel = perfkit.panel(Loops(), budget=9, folder=tmp_path)
-    assert state(panel) == "Ready: Run shows what was recorded; nothing is measured."
+    assert state(panel) == "Ready: Run shows a recording and measures nothing."
     panel.view.run.click()
     finding = panel.result()
     assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"

@@ -107,7 +107,7 @@ def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     panel.wait()
     assert panel.passport.stopped
     assert TRAININGS not in house.budgets
-    assert state(panel).startswith("Stopped: the passport holds what was measured")
+    assert state(panel).startswith("Stopped: the passport holds the results so far")
     assert not panel.view.save.disabled
 
 
@@ -128,7 +128,7 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     other.write_text("mine")
     finished(panel)
     panel.view.file.value = "other.json"
-    assert "is there already" in save()
+    assert "already exists" in save()
     assert other.read_text() == "mine"
     panel.view.file.value = "new.json"
     save()
@@ -138,4 +138,4 @@ def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
     assert read(tmp_path / "new.json", Passport).label == "again"
     panel.start()
     panel.wait()
-    assert "is there already" in save()
+    assert "already exists" in save()

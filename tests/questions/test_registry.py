@@ -38,7 +38,7 @@ BASELESS = MINE.replace("baseline = 'one'", "")
         ("def at(n):\n    1 / n\nat(0)", 2, "ZeroDivisionError: division by zero"),
         ("\nraise SystemExit('bye')", 2, "SystemExit: bye"),
         (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
-        (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
+        (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is not text"),
         (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
         (NAMELESS, 5, "AttributeError: type object 'Mine' has no attribute 'name'"),
         (BASELESS, 5, "NotImplementedError: Mine has no baseline"),
@@ -55,7 +55,7 @@ def test_a_broken_file_is_told_and_others_listed(
     assert "data-pipeline" in experiments()
     (said,) = caplog.messages
     assert said.startswith(f"perfkit/questions/{name}.py, line {line}: {why}")
-    assert said.endswith(". It is left out: fix it or take it away.")
+    assert said.endswith(". perfkit leaves it out: fix or remove it.")
     assert experiment("scaling").question.startswith("What do several devices")
     assert "mine" not in experiments()
 
@@ -64,7 +64,7 @@ def test_a_broken_file_is_told_and_others_listed(
     ("name", "meant"), [("data_pipeline", "data-pipeline"), ("nap", None)]
 )
 def test_a_wrong_name_is_refused_with_the_one_that_was_meant(name, meant):
-    with pytest.raises(BadParameterError, match="There are: ") as caught:
+    with pytest.raises(BadParameterError, match="Choose from: ") as caught:
         find_class(name)
     assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
 

@@ -44,7 +44,7 @@ def test_the_newest_whole_recording_is_taken_or_what_there_is(folder, tmp_path):
     # One made before a parameter was there has its usual value.
     store.save(recorded(parameters={}), tmp_path / "old")
     assert recording(Loops(), tmp_path / "old").parameters == {}
-    with pytest.raises(MissingPartError, match=r"with size=500, but one with size=200"):
+    with pytest.raises(MissingPartError, match=r"with size=500, only with size=200"):
         recording(Loops(size=500), tmp_path / "old")
 
 
@@ -52,8 +52,8 @@ def test_what_has_no_recording_is_said_with_what_there_is(folder):
     with pytest.raises(MissingPartError) as caught:
         recording(Loops(size=700), folder)
     assert str(caught.value) == (
-        "recordings holds no recording of loops with size=700, but one with "
-        'size=20000: ask for that, or measure it here, with `replay=""` or without '
+        "recordings holds no recording of loops with size=700, only with "
+        'size=20000: use that, or measure it here, with `replay=""` or without '
         "PERFKIT_REPLAY."
     )
     # A notebook shows that and what was noted, and no traceback.
@@ -90,7 +90,7 @@ def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch)
         patch.setattr(experiments_replay, "BROUGHT", folder)
         patch.setenv("PERFKIT_REPLAY", "1")
         assert perfkit.run(Loops(), folder=tmp_path).replayed
-        with pytest.raises(MissingPartError, match="or 1 for those that perfkit"):
+        with pytest.raises(MissingPartError, match="or 1 for perfkit's own"):
             recording(Loops(), "dgx")
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
     monkeypatch.setattr(store, "FOLDER", str(tmp_path / "here"))

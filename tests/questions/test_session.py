@@ -76,7 +76,7 @@ def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     left = store.load(path)
     events.close()
     assert left.unfinished
-    assert "was broken off; what is here was measured by then." in repr(left)
+    assert "broke off; this holds the measurements until then." in repr(left)
 
 
 def makes_data(event):

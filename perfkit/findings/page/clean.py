@@ -283,7 +283,7 @@ def clean(
         outline: Where its headings belong; None to make them plain text.
     """
     if _is_excessive(markup):
-        return Markup('<p class="missing">What stood here is too large to show.</p>')
+        return Markup('<p class="missing">This part is too large to show.</p>')
     # The corner of a DataFrame heads nothing.
     markup = _EMPTY_HEADING.sub(r"<td\1></td>", markup)
     cleaned = printable(_CLEANER.clean(markup))

@@ -55,10 +55,10 @@ def export(
     Args:
         sources: A finding, a diagnosis or an account, the file of one, or of a
             notebook; several findings make one page.
-        path: Where it goes; None for beside the one source, under its name.
+        path: The page's file; None for the source's name, in its folder.
         code: Whether the code of a notebook is folded, shown or hidden.
-        author: Who sends it, as it shall stand below the title.
-        note: What they say to it, in a sentence or two.
+        author: The sender, shown below the title.
+        note: The sender's remark, in a sentence or two.
 
     Returns:
         Where the page is.
@@ -66,9 +66,9 @@ def export(
     Raises:
         BadFileError: A source is neither a finding nor a notebook, or the page cannot
             be written.
-        BadParameterError: The sources do not go together, or ``path`` is no place for
-            a page.
-        MissingPartError: The extra "lab", which a notebook takes, is not installed.
+        BadParameterError: The sources do not go together, or ``path`` is not a name
+            for a page.
+        MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
     from perfkit.findings.page import page
 
@@ -115,9 +115,9 @@ def _read(source: Any) -> Recorded | Account | Notebook:
 
 def _beside(files: Sequence[Path], count: int) -> Path:
     if count != 1:
-        raise BadParameterError("A page of several findings needs a name; say where.")
+        raise BadParameterError("A page of several findings needs a name; give one.")
     if not files:
-        raise BadParameterError("This finding is not saved; say where the page goes.")
+        raise BadParameterError("This finding is not saved; give the page a name.")
     return files[0].with_suffix(".html")
 
 
@@ -132,7 +132,7 @@ def _page(
     if len(findings) == len(sources):
         return findings_page(findings, by)
     if len(sources) > 1:
-        raise BadParameterError("A page holds findings, or one notebook and no more.")
+        raise BadParameterError("A page holds findings, or exactly one notebook.")
     need("nbconvert", "A notebook as a page", "lab")
     from perfkit.findings.page.notebook import notebook_page
 

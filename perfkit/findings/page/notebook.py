@@ -77,10 +77,10 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         fault = next(faults, None)
     except (TypeError, KeyError):
         # What the validator would say begins with the kind of the cell.
-        fault = "a cell is of no known kind"
+        fault = "a cell has an unknown kind"
     if fault is not None:
         reason = plain(str(fault).partition("\n")[0], 200)
-        raise BadFileError(f"{name} is not a sound notebook: {reason}.")
+        raise BadFileError(f"{name} is not a valid notebook: {reason}.")
     try:
         return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
     except RecursionError as error:
@@ -222,9 +222,9 @@ def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
         return Markup("")
     name = str(data.get("text/plain", "")).partition("(")[0].strip()
     label = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
-    words = f"Something that a script draws{label} stood here; the notebook shows it."
+    words = f"A script draws something{label} here; only the notebook shows it."
     if live[:1] == [_WIDGET]:
-        words = f"A control{label} stood here; it works in the notebook only."
+        words = f"A control{label} is here in the notebook, where it works."
     return Markup('<p class="missing">{}</p>').format(words)
 
 
@@ -287,8 +287,8 @@ def _source(notebook: NotebookNode, name: str, saved: float) -> str:
     source = f"Made from {plain(name)}, saved {time:%Y-%m-%d %H:%M}."
     if any(cell.get("outputs") for cell in notebook.cells):
         source += (
-            " Nothing was run for this page. Results are as they were saved; the file "
-            "does not tell whether a cell was edited after it ran."
+            " The export runs nothing: results are as they were saved. The file does "
+            "not show whether a cell was edited after it ran."
         )
     return source
 
@@ -301,19 +301,19 @@ def _warnings(notebook: NotebookNode) -> Iterator[str]:
     missing = len(code) - len(run)
     if code and not run:
         yield (
-            "This notebook was never run, or its outputs were cleared: the page shows "
-            "its text and its code, and no result."
+            "This notebook was never run, or its outputs were cleared, so the page "
+            "shows its text and its code, but no results."
         )
     elif missing:
         yield (
             f"{missing} of its {len(code)} code cells "
-            f"{'was' if missing == 1 else 'were'} not run: what they would show is "
+            f"{'was' if missing == 1 else 'were'} not run, so their results are "
             "missing."
         )
     counts = [cell.execution_count for cell in run if cell.execution_count]
     if counts != sorted(counts):
         yield (
-            "Its cells were not run from top to bottom: a result may come from code "
+            "Its cells were not run from top to bottom, so a result may come from code "
             "that has changed since."
         )
     failed = sum(any(o.output_type == "error" for o in cell.outputs) for cell in run)
@@ -336,5 +336,5 @@ def _unsaved(folder: Path, saved: float) -> Iterator[str]:
         are = "finding is" if count == 1 else "findings are"
         yield (
             f"{count} {are} newer than the notebook's file. If they are from this "
-            "notebook, it was not saved since: save it and export it again."
+            "notebook, save it and export it again."
         )

@@ -150,10 +150,10 @@ def save(
 def _check(path: Path, sources: Iterable[Path]) -> None:
     name = plain(str(path))
     if any(_is_same_file(path, source) for source in sources):
-        raise BadParameterError(f"{name} is what the page is made from; give another.")
+        raise BadParameterError(f"{name} is the page's source; give another name.")
     if path.is_dir() or path.suffix.lower() not in _ENDS:
         raise BadParameterError(
-            f"{name} is no name for a page; give one that ends in .html."
+            f"{name} is not a page's name; give one that ends in .html."
         )
     if not path.parent.is_dir():
         raise BadParameterError(

@@ -192,11 +192,11 @@ def without_gpu(machine: Machine) -> str:
     build = machine.software.build if machine.software else ""
     trains = "TensorFlow trains on the processor"
     if maker := {"rocm": "AMD", "metal": "Apple"}.get(build):
-        trains = f"TensorFlow is built for GPUs of {maker}, which are not looked at"
+        trains = f"TensorFlow is built for {maker} GPUs, which perfkit does not check"
     # Some systems keep their bus to themselves: a card may be there all the same.
     if machine.nvidia_cards == 0:
         return f"{trains}: there is no NVIDIA GPU here"
-    return f"{trains}: no NVIDIA GPU is seen here"
+    return f"{trains}: no NVIDIA GPU is visible here"
 
 
 def cuda_libraries(machine: Machine) -> str | None:

@@ -91,7 +91,7 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     cuda = machine.driver.cuda if machine.driver else None
     if built is None or cuda is None or base.at_least(cuda, base.minor(built)):
         return None
-    reason = f"The driver compiles code up to CUDA {cuda}, this is of CUDA {built}."
+    reason = f"The driver compiles code up to CUDA {cuda}, but this needs CUDA {built}."
     return reason, Words(machine)["newer_driver"]
 
 
@@ -115,7 +115,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
             key = "weak-supply" if "brake" in bad[0] else "throttled"
             yield say(machine, key, evidence, reason=bad[0], place=place)
         elif not unnamed:
-            title = f"Nothing but its design slows the GPU {when}"
+            title = f"No fault slows the GPU {when}"
             yield fine("throttled", title, evidence)
 
 
@@ -131,7 +131,7 @@ def narrow(machine: Machine) -> Iterator[Check]:
             continue
         current = current[0] or best[0], current[1] or best[1]
         rate, best_rate = link_rate(*current), link_rate(*best)
-        could = f"card and slot can do {_link_words(*best)}"
+        could = f"card and slot allow {_link_words(*best)}"
         if rate and best_rate and rate < best_rate:
             evidence = f"{name}: {_link_words(*current)} {when}; {could}."
             yield say(machine, "slow-link", evidence, cost=0.5 * (1 - rate / best_rate))
@@ -145,7 +145,7 @@ def unwatched(machine: Machine) -> Iterator[Check]:
     for _, name, gpu in base.seen_gpus(machine):
         busy = gpu.clocks.busy_throttle, gpu.link.busy_generation, gpu.link.busy_width
         if all(reading is None for reading in busy) and not _works(gpu):
-            yield say(machine, "unseen-load", f"{name} had nothing to do.", name=name)
+            yield say(machine, "unseen-load", f"{name} was idle.", name=name)
 
 
 def _works(gpu: Gpu) -> bool:
@@ -177,7 +177,7 @@ def other_programs(machine: Machine) -> Iterator[Check]:
             continue
         facts = []
         if share is not None:
-            facts.append(f"{units.percent(share)} of its memory is taken{holders}")
+            facts.append(f"{units.percent(share)} of its memory is in use{holders}")
         if gpu.busy is not None:
             facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
         evidence = f"{name}: {' and '.join(facts)}."
@@ -266,7 +266,7 @@ def limiting(machine: Machine) -> dict[str, str]:
     if quota and quota < threshold:
         limits["quota"] = f"A quota grants the time of {units.significant(quota)}."
     if affinity and affinity < threshold:
-        limits["affinity"] = f"Its affinity names {affinity}."
+        limits["affinity"] = f"Its affinity allows {affinity}."
     return limits
 
 
@@ -286,7 +286,7 @@ def busy(machine: Machine) -> Iterator[Check]:
         f"cores busy{f': {top}' if top else ''}."
     )
     if lost < _MUCH_LOAD:
-        yield fine("load", "Other programs leave the cores that may be used", evidence)
+        yield fine("load", "Other programs leave the cores free", evidence)
     else:
         yield say(machine, "busy-cores", evidence, cost=0.6 * min(1.0, lost))
 
@@ -317,16 +317,16 @@ _LITTLE_FREE = 1.5e9
 def memory(machine: Machine) -> Iterator[Check]:
     """Little memory, or little of it left."""
     free = machine.load.memory_free if machine.load else None
-    evidence = f"{units.size(machine.memory)} of RAM may be used"
+    evidence = f"This process may use {units.size(machine.memory)} of RAM"
     if machine.memory_present and machine.memory_present > machine.memory:
         evidence += f" of {units.size(machine.memory_present)}"
-    evidence += f", {units.size(free)} are free." if free is not None else "."
+    evidence += f"; {units.size(free)} is free." if free is not None else "."
     if machine.memory < _LITTLE:
         yield say(machine, "little-memory", evidence)
     elif free is not None and free < _LITTLE_FREE:
         yield say(machine, "little-memory-left", evidence)
     else:
-        yield fine("memory", "There is memory to work with", evidence)
+        yield fine("memory", "There is enough memory", evidence)
 
 
 def windows_drive(machine: Machine) -> Iterator[Check]:

@@ -33,7 +33,7 @@ def no_card(machine: Machine) -> Iterator[Check]:
     title = base.without_gpu(machine)
     if machine.nvidia_cards == 0:
         evidence = "No NVIDIA card is on the bus."
-        title += ", and nothing for its driver to load" if machine.driver else ""
+        title += ", so its driver has nothing to load" if machine.driver else ""
     yield fine("no-gpu", title, evidence)
 
 
@@ -188,7 +188,7 @@ def old_cudnn(machine: Machine) -> Iterator[Check]:
     if version_here[0] != lowest[0] or version_here < lowest:
         evidence = (
             f"{name} is {machine.versions[name]}; TensorFlow {version} was built with "
-            f"{built_with} and takes that or a newer {lowest[0]}.x."
+            f"{built_with} and needs that or a newer {lowest[0]}.x."
         )
         yield say(machine, "wrong-cudnn", evidence)
 
@@ -251,8 +251,8 @@ def computed(machine: Machine) -> Iterator[Check]:
         else:
             right.append(f"{proof.computation} on {proof.device}")
     if right:
-        evidence = f"Right within rounding: {', '.join(right)}."
-        yield fine("computes", "TensorFlow computes right", evidence)
+        evidence = f"Correct within rounding: {', '.join(right)}."
+        yield fine("computes", "TensorFlow computes correctly", evidence)
 
 
 def _wrong(machine: Machine, start: Start, proof: Proof) -> Check | None:

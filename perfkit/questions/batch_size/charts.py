@@ -45,7 +45,7 @@ def batch_sizes(finding: Finding) -> Figure:
         if green:
             curves.upright(axes, green, place)
 
-    knee = f"◆ {place}, the smallest size that is not shown to be slower than the best"
+    knee = f"◆ {place}, the smallest size not shown to be slower than the best"
     caption = [knee if green else place]
     if loops:
         caption.append("dotted: the loop in circulation, one network through all sizes")
@@ -140,7 +140,7 @@ def memory(finding: Finding) -> Figure:
         caption.append(f"▲ {search.fits:,} fit{into}{request}")
     if search and search.fails:
         edges.append(Mark(search.fails, high, None, RED, "x"))
-        ended = "do not fit" if search.by_limit else "failed, nobody knows why"
+        ended = "do not fit" if search.by_limit else "failed, reason unknown"
         caption.append(f"✕ {search.fails:,} {ended}")
     sizes = [mark.size for mark in (*marks, *edges)]
     x = np.geomspace(min(sizes, default=1), max(sizes, default=1), 60)
@@ -182,7 +182,7 @@ def learning(finding: Finding) -> Figure:
     courses = result.trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")
-    held_out = "loss of examples that were held out; one training at each batch size"
+    held_out = "loss on held-out examples; one training at each batch size"
     otherwise = "a batch size changes the training itself: fewer, larger steps"
     lines = canvas.caption_lines([held_out, otherwise])
 

@@ -9,13 +9,13 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.batch_size.numbers import Knee, Result, Search, name_of
 from perfkit.questions.shared.words import fact, failures, rates_behind, sure_of_all
 
-_LEARNS = "It learns otherwise: compare the validation loss."
+_LEARNS = "Another batch learns differently: compare the validation loss."
 
 # The largest batch that can be asked for.
 LARGEST = 65_536
 _NOTHING = Verdict(
     headline="No batch size could be timed.",
-    next="Look at how the trials ended, or give the run more seconds.",
+    next="Check how the trials ended, or give the run more seconds.",
 )
 
 
@@ -30,7 +30,7 @@ def judge(measured: Measurement, result: Result, model: str) -> Verdict:
     largest = _largest(search, room) if search else ""
     unknown: tuple[str, ...] = ()
     if search and search.fails and not search.by_limit:
-        unknown = (f"Whether memory ended the batch of {search.fails:,} is not known.",)
+        unknown = (f"Memory may or may not have ended the batch of {search.fails:,}.",)
     return replace(
         verdict,
         warnings=tuple(filter(None, (largest, *verdict.warnings))),
@@ -91,7 +91,7 @@ def _open(knee: Knee) -> Verdict:
     compared = ties.get(size)
     limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
-        headline="The batch size that is large enough is not known yet.",
+        headline="This run does not show which batch size is large enough.",
         much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
         sure="not known yet",
     )
@@ -120,7 +120,7 @@ def _facts(result: Result) -> Iterator[Fact]:
         ):
             yield fact(label, cost, units.seconds)
     if search and search.requested:
-        label = f"Memory that a batch of {search.fits:,}, which fits, asked for"
+        label = f"Memory requested by a batch of {search.fits:,}, which fits"
         yield Fact(label, units.size(search.requested))
     if search and search.fails:
         yield Fact(f"How a batch of {search.fails:,} ended", search.reason)

@@ -38,11 +38,11 @@ from perfkit.questions.shared.words import (
     tied_with,
 )
 
-_NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
-_NO_DISK = "is not run, because this system does not forget files: it would read memory"
+_NO_GPU = "needs a GPU that TensorFlow can use"
+_NO_DISK = "needs a system that can forget files; here it would read memory"
 _CORES_OF = {
-    loads.SLEEPING: "neither the training nor others use more cores than before",
-    loads.DECODING: "the training itself uses the cores",
+    loads.SLEEPING: "neither it nor other programs use more cores",
+    loads.DECODING: "it uses the cores itself",
 }
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
@@ -117,6 +117,11 @@ class Contention(Experiment):
         """What the counters and the steps of each variant showed."""
         return signs.read(measured)
 
+    @staticmethod
+    def reveal(finding: Finding) -> str:
+        """Tell what a mystery was; "" where there was none."""
+        return opened(finding) if finding.parameters.get("mystery") else ""
+
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
         readings = self.result(measured)
@@ -135,8 +140,8 @@ class Contention(Experiment):
             if c.variant != MYSTERY
         ]
         because = [
-            f"{quoted(name)} is told from a busy machine: a step waits for input, "
-            f"and in the time that is added to it {clause}."
+            f"{quoted(name)} is not a busy machine: the training waits for input, and "
+            f"meanwhile {clause}."
             for name, clause in _CORES_OF.items()
             if name in slower and signs.suspects(readings, name, self.fed) == (name,)
         ]
@@ -178,7 +183,7 @@ def _of_worst(
         sure=worst.sure,
         interval=ends,
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"Where yours shows the same signs, {load.remedy}" if load else _OPEN,
+        next=f"If your training shows the same signs, {load.remedy}" if load else _OPEN,
     )
 
 
@@ -191,8 +196,8 @@ def _of_none(compared: list[Comparison]) -> Verdict:
             sure=sure_of_all(compared),
         )
     return Verdict(
-        headline="Whether anything slows this training is not known yet.",
-        much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
+        headline="This run does not show whether any of these slows this training.",
+        much=f"The machine is too noisy to judge {listed(noisy)}." if noisy else "",
         sure="not known yet",
         # The loads of this run are other programs, too: none of those to be ended.
         next=MORE,
@@ -203,9 +208,8 @@ def _not_quiet(readings: Readings) -> Iterator[str]:
     cores = readings.rounds(signs.OTHERS, QUIET)
     if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
         yield (
-            f"Beside {quoted(QUIET)}, too, other programs kept "
-            f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
-            "more clearly."
+            f"Other programs kept {signs.OTHERS.write(mean)} busy even during "
+            f"{quoted(QUIET)}: end them, so that a load shows more clearly."
         )
 
 
@@ -221,7 +225,7 @@ def opened(finding: Finding) -> str:
     if finding.experiment != "contention" or not isinstance(number, int) or not number:
         raise BadParameterError(
             "This finding holds no mystery; run one with "
-            '`perfkit.run("contention", mystery=7)`, or with any other number.'
+            '`perfkit.run("contention", mystery=7)` or any other number.'
         )
     fed = str(finding.parameters.get("fed"))
     readings: Readings = result_of(finding)
@@ -230,15 +234,15 @@ def opened(finding: Finding) -> str:
     for sign, change in readings.moved(MYSTERY).items():
         lines.append(as_sentence(f"{sign.name}: {change}"))
     if not suspects:
-        lines.append("In this run no counter moved far enough to point to anything.")
+        lines.append("In this run no counter moved far enough to name a cause.")
     elif len(suspects) > 1:
         lines.append(
-            f"By these it may be {listed(suspects)}: which one cannot be told from "
-            "this run. A quieter machine or more seconds may decide it."
+            f"These signs fit {listed(suspects)}; this run cannot tell which. A "
+            "quieter machine or more seconds may decide it."
         )
     elif truth not in suspects:
         lines.append(
-            f"In this run these point to {listed(suspects)}, and that is wrong. "
-            "Something else came by: run it again on a quieter machine."
+            f"In this run these signs fit {listed(suspects)}, which is wrong: "
+            "something else disturbed it. Run it again on a quieter machine."
         )
     return "\n".join(lines)

@@ -34,7 +34,7 @@ LIMIT_S = 300.0
 # much of what is free: enough to be seen among what other programs hold.
 _HELD_BYTES, _HELD_SHARE = 2 << 30, 4
 # Before the verdict is known, this must not tell which load it was.
-_ENDED = "what was to disturb this training ended before it did, so nothing is said"
+_ENDED = "the load on this training ended too early, so this run says nothing"
 
 
 CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu product"
@@ -67,47 +67,47 @@ LOADS = {
             "cpu",
             "Other processes compute, each on a core.",
             "Programs that take the cores slow",
-            "see in `top` who takes the cores, and end it. `nice -n 19 COMMAND` may "
-            "help, too, and was not measured.",
+            "find in `top` which program takes the cores, and end it. `nice -n 19 "
+            "COMMAND` may help too; it was not measured.",
         ),
         Load(
             MEMORY,
             "memory",
             "Other processes copy arrays that no cache holds.",
             "Programs that copy memory slow",
-            "see in `top` who computes, and run it afterwards. `nice` frees cores, but "
-            "not the way to memory that they share.",
+            "find in `top` which program computes, and run it later. `nice` frees "
+            "cores, but not the memory bandwidth that they share.",
         ),
         Load(
             DISK,
             "disk",
             "Another process reads a file from the disk.",
             "Programs that read the disk slow",
-            "see in `iotop` who reads, and run it afterwards. If your training reads "
-            "from that disk, `dataset.cache()` may help too and was not measured.",
+            "find in `iotop` which program reads, and run it later. If your training "
+            "reads that disk, `dataset.cache()` may help too; it was not measured.",
         ),
         Load(
             GPU,
             "gpu",
             "Another process multiplies matrices on the GPU.",
             "Programs on the GPU slow",
-            "see in `nvidia-smi` who uses the GPU, and end it or take another one with "
-            "`CUDA_VISIBLE_DEVICES`.",
+            "find in `nvidia-smi` which program uses the GPU, and end it or choose "
+            "another GPU with `CUDA_VISIBLE_DEVICES`.",
         ),
         Load(
             SLEEPING,
             "",
             _PIPELINE.format("sleeps for twice a step"),
             "A pipeline that waits slows",
-            "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so "
-            "it waits for a disk, a network or a lock.",
+            "run `perfkit run data-pipeline`: the pipeline uses few cores, so it waits "
+            "for a disk, a network or a lock.",
         ),
         Load(
             DECODING,
             "",
             _PIPELINE.format("decodes on every core"),
             "A pipeline that decodes on all cores slows",
-            "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
+            "run `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
         ),
     )
 }

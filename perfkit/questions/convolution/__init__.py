@@ -18,7 +18,7 @@ from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.record import Verdict
-from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.base import Experiment
 from perfkit.questions.convolution import channels
 from perfkit.questions.convolution.answers import LONGEST_S, try_method
 from perfkit.questions.convolution.variants import (
@@ -53,9 +53,9 @@ Function = Callable[[Any, Any, int, str], Any]
 _MOST_BYTES = 1_000_000_000
 # A call may take so many times as long as the baseline's.
 _OF_BASELINE = 2.0
-_PRODUCT = "A large matrix product: as fast as direct sums are computed."
+_PRODUCT = "A large matrix product: the speed limit for direct sums."
 _SHORT_PRODUCT = "The large matrix product on bfloat16 numbers."
-_SUM = "A large sum: as fast as numbers come from memory and go there."
+_SUM = "A large sum: the speed limit of memory."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +64,10 @@ class Convolution(Experiment):
 
     batch: Annotated[int, Range(1, 64, unit="images", help="Images in a call")] = 8
     side: Annotated[int, Range(4, 256, unit="px", help="Side of an image")] = 56
-    channels: Annotated[int, Range(1, 512, help="Numbers in a pixel that goes in")] = 64
-    filters: Annotated[int, Range(1, 512, help="Numbers of a pixel that comes out")] = (
-        64
-    )
+    channels: Annotated[int, Range(1, 512, help="Input channels")] = 64
+    filters: Annotated[int, Range(1, 512, help="Output channels")] = 64
     kernel: Annotated[int, Range(1, 11, unit="px", help="Side of the kernel")] = 3
-    stride: Annotated[int, Range(1, 4, unit="px", help="Pixels between windows")] = 1
+    stride: Annotated[int, Range(1, 4, unit="px", help="Stride, in pixels")] = 1
     padding: Annotated[
         str, Choice(("same", "valid"), help="Zeros around the image, or none")
     ] = "same"
@@ -83,6 +81,9 @@ class Convolution(Experiment):
     name = "convolution"
     baseline = BASELINE
     choices = CHOICES
+    # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
+    # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
+    # and the padding, "same" or "valid". Returns shape (batch, row, column, filters).
     function: ClassVar[Function | None] = None
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class Convolution(Experiment):
         )
         if FLOAT * largest > _MOST_BYTES:
             raise BadParameterError(
-                f"images or answer would take {units.size(FLOAT * largest)}; choose a "
+                f"images or result would take {units.size(FLOAT * largest)}; choose a "
                 "smaller batch, side or number of channels."
             )
         if self._is_sweep:
@@ -213,23 +214,3 @@ class Convolution(Experiment):
         }
         arithmetic = [name for name in self._limits if name != MEMORY]
         return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
-
-
-def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
-    """Make the experiment with a function of your own as one more variant, ``yours``.
-
-    Its answer is checked as all answers are. A function that gives back None is still
-    to be written: it is shown as such, and the other variants are timed.
-
-    Args:
-        function: Takes images, shape (batch, side, side, channels), a kernel, shape
-            (kernel, kernel, channels, filters), both NumPy arrays that cannot be
-            written into, the stride, and the padding, ``"same"`` or ``"valid"``. Gives
-            back the answer, shape (batch, row, column, filters).
-        **parameters: Of the experiment, as ``perfkit.experiment("convolution")`` takes
-            them.
-
-    Raises:
-        BadParameterError: It is no function, or a parameter is not accepted.
-    """
-    return with_yours(Convolution, function, **parameters)

@@ -60,10 +60,10 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     numbers = method.read(answer).astype(np.float64)
     right, size = _right(method.answer, problem, part, seed)
     if numbers.shape != right.shape:
-        return f"gives an answer of the shape {numbers.shape} instead of {right.shape}"
+        return f"gives the shape {numbers.shape} instead of {right.shape}"
     wrong = "gives a wrong answer:"
     if count := np.count_nonzero(~np.isfinite(numbers)):
-        return f"{wrong} {count:,} of its numbers are too large to hold"
+        return f"{wrong} {count:,} of its numbers overflow"
     images, kernel = method.arrays(problem, seed)
     limit = allowed(size, part.taps, _precision(method, answer))
     off = abs(numbers - right)
@@ -72,7 +72,7 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     if not numbers.any():
         return f"{wrong} nothing but zeros"
     kernels = {
-        "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
+        "it swaps the kernel's rows and columns": kernel.swapaxes(0, 1),
         "it mirrors the kernel": kernel[::-1, ::-1],
     }
     for cause, wrong_kernel in kernels.items():

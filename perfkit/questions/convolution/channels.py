@@ -68,22 +68,22 @@ def verdict(
     apart = sorted((c for c in compared if not c.is_noise), key=lambda c: c.ratio)
     facts = tuple(
         fact(
-            f"{c.variant}: speed over that of {base}",
+            f"{c.variant}: speed relative to {base}",
             Estimate(value=c.ratio, low=c.low, high=c.high),
             units.ratio,
         )
         for c in apart
     )
     because = (
-        "Speeds are arithmetic per second, since other counts are other amounts of "
-        f"work; the intervals are wide enough for all {len(compared)} to hold at once.",
+        "Speeds are arithmetic per second, because other counts mean other amounts of "
+        f"work. All {len(compared)} intervals hold at once.",
     )
     reaches = cells[base].speed.in_words("FLOP")
     if not apart:
         if any(c.verdict != "no difference shown" for c in compared):
             return Verdict(
-                headline=f"Whether any channel count is faster than {base} is not "
-                "known yet.",
+                headline="This run does not show whether any channel count is faster "
+                f"than {base}.",
                 much=f"{base} reaches {reaches}.",
                 sure="not known yet",
                 because=because,
@@ -96,7 +96,7 @@ def verdict(
             because=because,
         )
     pick = apart[-1]
-    headline = f"Choose {pick.variant}: it computes more in its time."
+    headline = f"Choose {pick.variant}: it computes more per second."
     if pick.verdict != "faster":
         pick = apart[0]
         headline = f"Keep {base}, and avoid {pick.variant}."

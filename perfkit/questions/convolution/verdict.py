@@ -40,19 +40,19 @@ CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, p
 _HELD_UP: dict[Bound, str] = {
     "compute": "compute-bound: {} of the {}",
     "memory": "memory-bound: {} of the memory limit",
-    "overhead": "overhead-bound: {} of a call is left without work",
-    "none": "held up by steps of its own, such as copies",
+    "overhead": "overhead-bound: {} of a call does no work",
+    "none": "limited by extra work, such as copies",
     "unknown": "not known yet",
 }
 _NEXT: dict[Bound, str] = {
-    "compute": "It is compute-bound: less arithmetic makes it faster, such as fewer "
-    "channels or a larger stride.",
-    "memory": "It is memory-bound: compute several layers in one compiled function.",
-    "overhead": "It is overhead-bound: give each call more work, by a larger batch or "
-    "by the whole model in one `tf.function`.",
+    "compute": "It is compute-bound, so give it less arithmetic: fewer channels, or a "
+    "larger stride.",
+    "memory": "It is memory-bound: compile several layers into one function.",
+    "overhead": "It is overhead-bound, so give each call more work: a larger batch, or "
+    "the whole model in one `tf.function`.",
 }
 # Of more than 100 % of a limit, which is the speed of one large piece of work.
-_ABOVE = "; Winograd and FFT do fewer operations than are counted"
+_ABOVE = "; Winograd and FFT need fewer operations than counted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +147,8 @@ def judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
     if race.won or verdict.sure in ("not known yet", ""):
         return verdict
     # What computes something else may be faster, and stands in the same table.
-    only_same = f"Keep {quoted(BASELINE)}: nothing that computes the same is shown to"
-    return replace(verdict, headline=f"{only_same} be faster.")
+    equals = f"Keep {quoted(BASELINE)}: no variant with the same result is shown to be"
+    return replace(verdict, headline=f"{equals} faster.")
 
 
 def _next(measured: Measurement, race: Race, result: Result) -> str:
@@ -162,7 +162,7 @@ def _next(measured: Measurement, race: Race, result: Result) -> str:
         compared = measured.compare(name, BASELINE)
         if compared and compared.verdict == "faster":
             sentences.append(
-                f"Where 2 or 3 digits are enough, {quoted(name)} runs "
+                f"If 2 or 3 digits are enough, {quoted(name)} runs "
                 f"{compared.as_fast_as} {quoted(BASELINE)}."
             )
     return " ".join(filter(None, sentences))

@@ -51,7 +51,7 @@ class CpuOrGpu(Experiment):
         str,
         Choice(
             ("here", "cores"),
-            help="here: CPU and GPU, or one core and all where there is no GPU",
+            help="here: CPU and GPU, or without a GPU one core and all cores",
         ),
     ] = "here"
     narrowest: Annotated[int, Range(4, 8192, unit="units", help="Of a layer")] = 32
@@ -112,8 +112,8 @@ class CpuOrGpu(Experiment):
         """
         if self._uses_gpu and not sees_one():
             raise RunError(
-                "TensorFlow can use no GPU here, though there is one; `perfkit doctor` "
-                "says why, and `devices=cores` compares cores instead"
+                "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "
+                "`devices=cores` compares cores instead"
             )
         without_gpus()
         yield Note(CORES, benchmark.granted())

@@ -150,8 +150,8 @@ class Crossing:
     def place(self) -> str:
         """From where on it pays, in two digits: no more is known of crossing lines."""
         if self.is_known:
-            return f"from about width {units.significant(self.width, 2)} on"
-        return f"from width {units.significant(self.high, 2)} on at the latest"
+            return f"from about width {units.significant(self.width, 2)} up"
+        return f"from width {units.significant(self.high, 2)} up, or earlier"
 
 
 @dataclass(frozen=True, kw_only=True)

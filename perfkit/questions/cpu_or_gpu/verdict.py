@@ -24,10 +24,10 @@ CORES = "cores"
 _TRUSTED = 0.25
 _IMPORT = "import tensorflow as tf"
 _HIDE = 'tf.config.set_visible_devices([], "GPU")'
-_ONE_CORE = "`taskset -c 0 python train.py` trains on one core and leaves the others."
+_ONE_CORE = "`taskset -c 0 python train.py` trains on one core and frees the others."
 _BEFORE_WORK = (
     "More arithmetic units do not shorten the part before any work; a faster core, XLA "
-    "and several steps in a call can."
+    "and several steps per call can."
 )
 
 
@@ -42,12 +42,12 @@ def judge(measured: Measurement, result: Result) -> Verdict:
         second = "both cores"
     if result.curve is None:
         return Verdict(
-            headline=f"The width above which {second} pays is not known yet.",
+            headline=f"This run does not show from which width {second} pays.",
             much="Fewer than three widths were timed on both devices.",
             sure="not known yet",
             facts=facts,
             because=because,
-            next="Look at how the trials ended, or give the run more seconds.",
+            next="Check how the trials ended, or give the run more seconds.",
         )
     paying = [point for point in result.curve.points if point.says == "pays"]
     largest = (paying or result.curve.points)[-1]
@@ -71,9 +71,9 @@ def judge(measured: Measurement, result: Result) -> Verdict:
 def _headline(result: Result, first: str, second: str) -> str:
     crossing, points = result.crossing, result.curve.points if result.curve else ()
     if crossing.kind == "always":
-        return f"Train on {second}, at every width that was tried."
+        return f"Train on {second} at every width tried."
     if crossing.kind == "never":
-        return f"Stay on {first}: too little is gained with {second}."
+        return f"Stay on {first}: {second} would bring too little."
     if crossing.kind == "from":
         below = "; below that is not known yet"
         if crossing.is_known:
@@ -81,7 +81,7 @@ def _headline(result: Result, first: str, second: str) -> str:
         return f"Train on {second} {crossing.place}{below}."
     paying = ", ".join(point.size.name for point in points if point.says == "pays")
     if not paying:
-        return f"Whether to train on {second} is not known yet."
+        return f"This run does not show whether to train on {second}."
     tail = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
     return f"Train on {second} at {paying}; {tail}."
 
@@ -90,7 +90,7 @@ def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
     gain = point.gain
     fast = f"runs {units.times(gain.ratio)} times as fast"
     if not units.is_known(gain.low, gain.high):
-        fast = "may run faster or not"
+        fast = "may or may not run faster"
     elif gain.verdict == "no difference shown":
         fast = "runs as fast"
     elif gain.ratio < 1:
@@ -104,14 +104,14 @@ def _next(result: Result) -> str:
         return ""
     if result.crossing.kind == "always":
         narrowest = result.curve.points[0].size.width
-        return f"Ask again with a `narrowest` below {narrowest}."
+        return f"Run it again with a `narrowest` below {narrowest}."
     # What makes a step larger, where the run has shown that it helps.
     paying = [point.size for point in result.off_curve if point.says == "pays"]
     if paying:
         return (
             f"Or make a step larger: with `batch_size={paying[-1].batch}` "
-            f"{paying[-1].name} pays. `perfkit run execution-mode` measures what "
-            "several steps in a call bring."
+            f"{paying[-1].name} pays. `perfkit run execution-mode` measures several "
+            "steps per call."
         )
     return _ONE_CORE if result.devices[0] == "one core" else ""
 
@@ -132,7 +132,7 @@ def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
                 facts.append(fact(f"{label}, {device}", speed, write))
         yield from (row for row in facts if row.interval)
         misses = units.percent(fit.worst)
-        yield Fact(f"Most that a step is off these costs, {device}", misses)
+        yield Fact(f"Largest error of these costs in a step, {device}", misses)
     device, curve = result.devices[1], result.curve
     second = result.fits.get(device)
     if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:

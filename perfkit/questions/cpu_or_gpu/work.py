@@ -63,7 +63,7 @@ def _one_core() -> None:
 
 def _gpu() -> None:
     if not sees_one():
-        raise RunError("TensorFlow can use no GPU here.")
+        raise RunError("TensorFlow cannot use a GPU here.")
 
 
 ONE_CORE = Device("one core", CPU, _one_core, (bind,))

@@ -19,11 +19,11 @@ import psutil
 from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError, RunError
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.questions import unknown
-from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.base import Experiment
 from perfkit.questions.data_pipeline import work as consumers
 from perfkit.questions.data_pipeline.variants import (
     DECODE_LIMIT,
@@ -48,7 +48,7 @@ from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
 from perfkit.questions.shared.race import Race
 
-__all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
+__all__ = ["Claim", "DataPipeline", "claims"]
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
@@ -82,6 +82,10 @@ class DataPipeline(Experiment):
     name = "data-pipeline"
     baseline = BASELINE
     choices = CHOICES
+    # Returns a data set without an end, of batches of images and labels. It is handed
+    # what its arguments are named after: ``files`` (path, label and random numbers of
+    # each image, without an end), ``example`` (reads, decodes and augments one),
+    # ``batch``, and all else that the code of the other variants uses.
     function: ClassVar[Function | None] = None
 
     def __post_init__(self) -> None:
@@ -90,22 +94,26 @@ class DataPipeline(Experiment):
         height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
-                f"image_side is {self.image_side}, and the images of {self.source} are "
+                f"image_side is {self.image_side}, but the images of {self.source} are "
                 f"{height} px high; choose {height} or less, or give a folder of "
                 "larger images."
             )
+        function = type(self).function
+        for name in takes(function) if function else ():
+            if name not in PARTS:
+                raise BadParameterError(unknown("part of a pipeline", name, PARTS))
 
     def make_variants(self) -> Mapping[str, Variant]:
         """What ``variants`` and ``feeding`` ask for, the baseline always first."""
         variants = {name: self._variant(name) for name in self._methods}
         bare = functools.partial(self._run, SYNTHETIC)
         if SYNTHETIC in self._names and self.feeding != "alone":
-            does = "One batch that is in memory already: no pipeline at all."
+            does = "One batch that stays in memory, without a pipeline."
             code = code_of(consumers.one_batch)
             variants[SYNTHETIC] = Variant(SYNTHETIC, bare, does, BASELINE, code=code)
         decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
-            does = "Cores that decode whole images and do nothing else."
+            does = "All cores only decode whole images."
             code = code_of(decoding.with_tensorflow)
             variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
         return variants
@@ -136,13 +144,24 @@ class DataPipeline(Experiment):
         differ = consumers.differences(methods.values(), task)
         for name, difference in differ.items():
             raise RunError(
-                f"{name!r} does not give the images that the others give: "
-                f"{difference}. Its speed would say nothing, so nothing is timed."
+                f"{name!r} gives other images than the rest: {difference}. Its speed "
+                "would mean nothing, so perfkit times nothing."
             )
 
     def result(self, measured: Measurement) -> Result:
         """Which share of a step each variant waits for its batch."""
         return Result(waits=waits_of(measured))
+
+    @staticmethod
+    def reveal(finding: Finding) -> str:
+        """Answer the claims in circulation that this finding can answer."""
+        return "\n".join(
+            "\n    ".join(
+                (f"{claim.says} {claim.answer.capitalize()}.", *claim.because)
+            )
+            for claim in claims(finding)
+            if claim.answer != "not measured"
+        )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
@@ -200,29 +219,3 @@ class DataPipeline(Experiment):
         if self.images:
             return Path(self.images).expanduser().absolute()
         return cache.folder() / shared_images.folder_name(self.source, self.count)
-
-
-def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
-    """Make the experiment with a pipeline of your own as one more variant, ``yours``.
-
-    Its images are checked as all are. A function that gives back None is still to be
-    written: it is shown as such, and the other variants are timed.
-
-    Args:
-        function: Gives back a data set without an end, of batches of images and labels.
-            It is handed what its arguments are named after: ``files`` (path, label and
-            random numbers of each image, without an end), ``example`` (reads, decodes
-            and augments one), ``batch``, and all else that the code of the other
-            variants uses.
-        **parameters: Of the experiment, as ``perfkit.experiment("data-pipeline")``
-            takes them.
-
-    Raises:
-        BadParameterError: It is no function, asks for something that there is not, or a
-            parameter is not accepted.
-    """
-    experiment = with_yours(DataPipeline, function, **parameters)
-    for name in takes(function):
-        if name not in PARTS:
-            raise BadParameterError(unknown("part of a pipeline", name, PARTS))
-    return experiment

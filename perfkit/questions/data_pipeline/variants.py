@@ -124,7 +124,7 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
     "cache",
     decodes="nothing",
     keeps=True,
-    excluded="each image is augmented once, and every epoch sees the same",
+    excluded="every epoch sees the same augmented images",
 )
 def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     """A trap: augmented images kept in memory, so that every epoch is the same."""

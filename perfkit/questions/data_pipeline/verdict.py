@@ -34,12 +34,12 @@ CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 _MEMORY_SHARE = 0.5
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 _READ = (
-    "What had been read before came from the system's memory and not from a disk, as "
-    "far as it fits there."
+    "Files that were read before came from the system's memory, not from the disk, if "
+    "they fit there."
 )
 _SHARED_CORES = (
-    "The model computes on the same cores as the pipeline, so a short wait is no sign "
-    f"that the input is free; the rate of {quoted(SYNTHETIC)} would be one."
+    "The model shares its cores with the pipeline, so a short wait does not mean that "
+    f"the input is free. Compare with the rate of {quoted(SYNTHETIC)}."
 )
 # So many names of left-out images are told.
 _NAMED = 3
@@ -127,11 +127,11 @@ def _on_gpu(
     devices = " and ".join(sorted({place.batch for place in places}))
     # A machine without a GPU says nothing of what runs on one.
     answer: Answer = "cannot be tested here"
-    reason = "No GPU was there, and the same pipeline ran: it needs none."
+    reason = "The same pipeline ran without a GPU, so it needs none."
     if any(place.gpus for place in places):
         answer = "so here" if on_gpu else "not so"
         reason = f"Making a batch took {size} of the GPU's memory."
-    where = f"The batches came out of the pipeline on {devices}."
+    where = f"The pipeline delivered its batches on {devices}."
     compared = [_sentence(c) for c in finding.comparisons if c.variant in names]
     return Claim(says, answer, (where, reason, *(f"Measured: {c}" for c in compared)))
 
@@ -171,7 +171,7 @@ def judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     because, facts = list[str](), list[Fact]()
     for name in dict.fromkeys((BASELINE, best)):
         if name in result.waits:
-            label = f"Wait for data, of a step with {quoted(name)}"
+            label = f"Share of a step that waits for data, {quoted(name)}"
             facts.append(Fact(label, units.percent(result.waits[name])))
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in _places(measured.trials)):
@@ -207,8 +207,8 @@ def _next(measured: Measurement, race: Race) -> str:
     without = measured.timing(bare.baseline)
     if bare.verdict == "slower" and bare.ends and race.won and without:
         return (
-            f"After that the input still costs {units.percent(1 - bare.ratio)}: this "
-            f"training reaches {without.in_words('images')} without any."
+            f"After that the input still costs {units.percent(1 - bare.ratio)}: "
+            f"without any, this training reaches {without.in_words('images')}."
         )
     return ""
 
@@ -220,8 +220,8 @@ def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
         return
     if method.in_model and best not in result.waits:
         yield (
-            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
-            "not run here and would have to do it."
+            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which did "
+            "not run here."
         )
     decoded = units.size(images.of_all(images.decoded_bytes))
     if method.keeps:
@@ -244,7 +244,7 @@ def _limits(measured: Measurement, best: str) -> Iterator[Fact]:
     for name, words, limit in shares:
         if c := measured.compare(name, limit):
             share = Estimate(value=c.ratio, low=c.low, high=c.high)
-            label = f"{quoted(name)}{words}, of the rate of {quoted(limit)}"
+            label = f"{quoted(name)}{words}: share of the rate of {quoted(limit)}"
             yield fact(label, share, units.percent)
 
 

@@ -348,13 +348,13 @@ _WORST = 0.25
 # wrong place shows in the second. It may give them a little earlier or later.
 _SEEN, _EPOCHS, _AHEAD = 8, 3, 16
 _OTHERS = (
-    "gives other images than the others, or in quite another order: each has to "
-    "be one of the files, augmented with its random numbers"
+    "gives other images than the rest, or in a very different order: each must be one "
+    "of the files, augmented with its own random numbers"
 )
 _UNEVEN = "gives some images more often than others"
 _FROZEN = (
-    "gives an image augmented as before, so epochs are alike: nothing behind the "
-    "augmentation may be cached"
+    "repeats its augmented images in every epoch: cache before the augmentation, not "
+    "after it"
 )
 
 
@@ -395,7 +395,7 @@ def _mistake(method: Method, task: Task) -> str:
         listing = ", ".join(map(str, sorted(sizes)))
         return f"gives batches of {listing} images instead of {task.batch}"
     if len(batches) < needed:
-        return "ends, where the others go on without an end: repeat it"
+        return "ends, but the others never do: repeat it"
     images = np.concatenate([np.asarray(images) for images, _ in batches])
     labels = np.concatenate([np.asarray(labels) for _, labels in batches])
     shape = (task.side, task.side, 3)
@@ -421,7 +421,7 @@ def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
         if row in used_rows:
             return _FROZEN
         if label != task.images.labels[index]:
-            return "gives its images other labels"
+            return "gives its images wrong labels"
         used_rows.add(row)
         counts[index] += 1
     return "" if min(counts) >= _EPOCHS - 1 else _UNEVEN

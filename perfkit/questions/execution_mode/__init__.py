@@ -10,14 +10,14 @@ apart: it is expensive, and pays back after a number of steps, or never.
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Verdict
-from perfkit.questions.base import Experiment, with_yours
+from perfkit.questions.base import Experiment
 from perfkit.questions.execution_mode import variants as modes
 from perfkit.questions.execution_mode import work
 from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS, Method
@@ -46,6 +46,8 @@ class ExecutionMode(Experiment):
 
     name = "execution-mode"
     choices = CHOICES
+    # Takes a model, its optimizer and its loss; returns a function of features and
+    # labels that trains on one batch.
     function: ClassVar[MakeStep | None] = None
 
     @property
@@ -101,21 +103,3 @@ class ExecutionMode(Experiment):
         method = self._methods[name]
         job = Job(self.model, self.batch, self.epoch, seed, feed=method.feed)
         return method.run(job, job.network())
-
-
-def execution_with(function: MakeStep, /, **parameters: Any) -> ExecutionMode:
-    """Make the experiment with a step of your own as one more variant, ``yours``.
-
-    What it learns is checked as all is. A function that gives back None is still to be
-    written: it is shown as such, and the other variants are timed.
-
-    Args:
-        function: Takes a model, its optimizer and its loss; gives back a function of
-            features and labels that trains on one batch.
-        **parameters: Of the experiment, as ``perfkit.experiment("execution-mode")``
-            takes them.
-
-    Raises:
-        BadParameterError: It is no function, or a parameter is not accepted.
-    """
-    return with_yours(ExecutionMode, function, **parameters)

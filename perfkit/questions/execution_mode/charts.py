@@ -58,7 +58,7 @@ def break_even(finding: Finding) -> Figure:
     courses, winner = list(_courses(finding, batch)), finding.verdict.winner
     if len(courses) < 2:
         return canvas.message(title, "No two variants were timed.")
-    caption = ["a line starts at its first call and rises with its steady steps"]
+    caption = ["each line starts with its first call and rises with its steady steps"]
     caption.append(f"dashed: {one_line(finding.baseline, 40)}")
     if any(course.variant == winner for course in courses):
         caption.append("green: the fastest")

@@ -103,14 +103,14 @@ _MODES = (
     Method(
         GRAPH,
         traced,
-        "The step is traced once, by tf.function, and then run as a graph.",
+        "tf.function traces the step once, then runs it as a graph.",
         _read_graph,
         do="Put the step into a `tf.function`.",
     ),
     Method(
         "tf.function XLA",
         functools.partial(traced, jit_compile=True),
-        "The graph of the step is compiled by XLA.",
+        "XLA compiles the graph of the step.",
         _loop(loops.compiled, loops.loop, jit_compile=True),
         GRAPH,
         "Compile the step with XLA.",
@@ -138,9 +138,9 @@ _MODES = (
     *(
         _fit(
             f"fit {steps} steps",
-            f"The same fit with steps_per_execution={steps}: back to Python every "
-            f"{steps} steps.",
-            f"Use `fit`, with {steps} steps at a time.",
+            f"The same fit with steps_per_execution={steps}: {steps} steps per call "
+            "from Python.",
+            f"Use `fit`, with {steps} steps per call.",
             steps_per_execution=steps,
         )
         for steps in (8, 64)
@@ -155,23 +155,23 @@ _RETRACING = (
     _retracing(
         "Python number",
         work.numbered,
-        "The step is given its number as a Python int: a new value, a new trace.",
+        "The step gets its number as a Python int, so each new value is traced.",
         _loop(work.numbering, work.graph_of, work.with_numbers),
         GRAPH,
-        "Give the step its number as a tensor.",
+        "Pass the step its number as a tensor.",
         _read_tensors,
     ),
     _retracing(
         "number as tensor",
         functools.partial(work.numbered, as_tensor=True),
-        "The step is given its number as a tensor: one trace for all values.",
+        "The step gets its number as a tensor: one trace for all values.",
         _read_tensors,
         "Python number",
     ),
     _retracing(
         "changing shapes",
         traced,
-        "Every batch has another size: a new shape, a new trace.",
+        "Every batch has another size, so each new shape is traced.",
         _loop(loops.resized, loops.compiled, loops.loop),
         GRAPH,
         "Trace once for all sizes, with `reduce_retracing=True`.",
@@ -181,7 +181,7 @@ _RETRACING = (
     _retracing(
         "shapes left open",
         functools.partial(traced, reduce_retracing=True),
-        "The same batches; the trace leaves open what changes, with reduce_retracing.",
+        "The same batches with reduce_retracing: one trace leaves their size open.",
         _read_open,
         "changing shapes",
         feed="changing",
@@ -189,7 +189,7 @@ _RETRACING = (
     _retracing(
         "made anew",
         work.made_anew,
-        "tf.function is called inside the loop: every step has a function of its own.",
+        "The loop calls tf.function, so every step traces its own function.",
         _loop(work.with_anew),
         GRAPH,
         "Make the function once, before the loop.",
@@ -220,7 +220,7 @@ _OBSERVERS = (
     _observer(
         UNWATCHED,
         work.watched,
-        "A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0.",
+        "A fit without observers: no metrics, no callbacks, verbose=0.",
         _watched(),
         against=FIT,
     ),
@@ -235,9 +235,9 @@ _OBSERVERS = (
     _observer(
         "callback",
         functools.partial(work.watched, callback=work.keeping),
-        "The same with a callback of one's own that keeps the loss of every batch.",
+        "The same with a callback that keeps the loss of every batch.",
         _watched(work.keeping, **_BY_CALLBACK),
-        do="Let the callback work once an epoch, not after each batch.",
+        do="Let the callback work once per epoch, not after each batch.",
         fix=lambda: (
             "class Keeping(keras.callbacks.Callback):\n"
             "    def on_epoch_end(self, epoch, logs=None): ...\n"
@@ -313,7 +313,7 @@ def alike(methods: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
     """
     does = "compiles with XLA" if xla else "uses no XLA"
     return {
-        name: f'is what "{method.against}" does here, where Keras {does} by itself'
+        name: f'equals "{method.against}" here, because Keras {does} by itself'
         for name, method in methods.items()
         if method.xla is xla and method.against in methods
     }

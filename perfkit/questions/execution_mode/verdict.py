@@ -30,11 +30,11 @@ CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss
 # Headlines where nothing of a kind is shown to cost anything, and what to do then.
 _FREE: dict[Kind, tuple[str, str]] = {
     "retracing": (
-        "Retracing is not shown to cost anything in the steady state here.",
-        "Look at how often each was traced, and at its first call.",
+        "No cost of retracing is shown in the steady state here.",
+        "Look at the number of traces, and at the first call of each.",
     ),
     "observer": (
-        "Keep the observers that you read: none is shown to cost a tenth here.",
+        "Keep the observers that you read: each costs less than 10 %, if anything.",
         "",
     ),
 }
@@ -74,7 +74,7 @@ def paying(paid: PayBack, batch: float) -> str:
     if paid.paying == "pays back":
         return f"compiles first: it is ahead after {paid.steps(batch)}"
     if paid.paying == "not shown" and paid.high is not None:
-        return f"is ahead after {units.significant(paid.high / batch, 2)} steps at most"
+        return f"is ahead after at most {units.significant(paid.high / batch, 2)} steps"
     return {
         "at once": "is ahead from its first call",
         "never": "never pays back, because its steps are slower",
@@ -89,7 +89,7 @@ def _of_costs(measured: Measurement, kind: Kind) -> Verdict:
     if slower := [cost for cost in costs if cost.verdict == "slower"]:
         return _of_worst(measured, slower)
     if noisy := [c.variant for c in costs if c.verdict == "too noisy to say"]:
-        headline = f"Whether {listed(noisy)} costs anything is not known yet."
+        headline = f"This run does not show whether {listed(noisy)} costs anything."
         return Verdict(headline=headline, sure="not known yet")
     headline, advice = _FREE[kind]
     return Verdict(headline=headline, sure=sure_of_all(costs), next=advice)
@@ -98,9 +98,9 @@ def _of_costs(measured: Measurement, kind: Kind) -> Verdict:
 def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
     worst = min(slower, key=lambda cost: cost.ratio)
     tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
-    duration = f"{times} times as long" if times else "longer, nobody knows how long"
+    duration = f"{times} times as long" if times else "longer"
     method = VARIANTS[worst.variant]
-    untimed = "Only leaving it out was timed, so this gains less."
+    untimed = "Only leaving it out was timed, so this change gains less."
     return Verdict(
         headline=method.do,
         much=f"With {quoted(method.name)} this training takes {duration}"
@@ -138,7 +138,7 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
     defaults = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
     if defaults:
         uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
-        yield Fact(f"{FIT}, where nobody asks for XLA", uses)
+        yield Fact(f"{FIT}, without a setting for XLA", uses)
     for name in (method.name for method in _timed_methods(measured, "retracing")):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
@@ -146,4 +146,4 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
         if notes:
             yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps{cause}")
     if any(method.do for method in _timed_methods(measured, "observer")):
-        yield Fact("Steps in an epoch that was watched", f"{epoch:,}")
+        yield Fact("Steps in an observed epoch", f"{epoch:,}")

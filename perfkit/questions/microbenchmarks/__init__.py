@@ -65,15 +65,15 @@ _ON_CORES = (
 )
 # Other programs that keep more of the cores busy than this make a part look weak.
 _BUSY = 0.1
-_NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
+_NOT_KNOWN = "This run does not show whether a part of this machine is weak."
 _NONE = "No part of this machine is shown to be weak."
-_NO_LIMIT = "What these parts could reach at most is not known here."
-_ONCE = "Each part was tried once: what it reached is shown, not claimed."
+_NO_LIMIT = "The limits of these parts are not known here."
+_ONCE = "Each part ran once, so its speed is shown but not claimed."
 _ASK_DOCTOR = "Run `perfkit doctor`: it says what holds {} back."
-_QUIET = "Close what else keeps the cores busy, then measure again."
+_QUIET = "Close the programs that keep the cores busy, then measure again."
 # OpenBLAS as NumPy's wheels bring it.
 _NUMPY_THREADS = 64
-_QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
+_QUIETER = "Close other programs or give a larger budget: some intervals are wide."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
 )
@@ -90,7 +90,7 @@ class Microbenchmarks(Experiment):
         ),
     ] = _USUAL
     data: Annotated[
-        str, Folder(help="Where your data lie; empty for perfkit's own folder")
+        str, Folder(help="The folder of your data; empty for perfkit's own")
     ] = ""
 
     name = "machine-ladder"
@@ -195,7 +195,7 @@ class Microbenchmarks(Experiment):
         on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
         if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or gpu.sees_one():
             return {}
-        reason = "TensorFlow can use no GPU here; `perfkit doctor` says why"
+        reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
         return dict.fromkeys(on_gpu, reason)
 
     def _counts(self, reading: str, hardware: Hardware) -> dict[str, Microbenchmark]:
@@ -261,8 +261,8 @@ def _other_programs(measured: Measurement) -> Iterator[str]:
     # Others may have kept those busy that are not granted.
     if busy_cores > _BUSY * cores + measured.notes.get(WITHHELD, 0):
         yield (
-            f"Other programs kept {units.significant(busy_cores, 2)} cores busy: "
-            "likely the reason for what is slow here."
+            f"Other programs kept {units.significant(busy_cores, 2)} cores busy, "
+            "which probably explains the slow parts."
         )
 
 

@@ -37,7 +37,7 @@ def each_part(finding: Finding) -> Figure:
         caption += ["bar: share of the limit in theory that is reached"]
         caption += ["upright line: that limit", "thin line: 95 % interval"]
     if any(s.timing and s.limit is None for s in stood):
-        caption.append("without a bar: no limit is known, and what is done is said")
+        caption.append("without a bar: no limit is known, so the work is named")
 
     def draw(axes: Axes) -> None:
         # Limits rest on clocks that may be higher: what is beyond one is drawn at it.

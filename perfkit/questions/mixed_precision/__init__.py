@@ -7,8 +7,7 @@ real, from the same weights and examples.
 """
 
 import functools
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,7 +20,6 @@ from perfkit.questions.mixed_precision import work
 from perfkit.questions.mixed_precision.verdict import (
     CHOICES,
     PrecisionResult,
-    beforehand,
     judge,
     read_result,
 )
@@ -110,22 +108,3 @@ class MixedPrecision(Experiment):
     @property
     def _precisions(self) -> dict[str, Precision]:
         return select(self.variants, GROUPS, PRECISIONS, FLOAT32)
-
-
-def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
-    """Give what ``perfkit.fresh`` calls to say what to expect before anything runs.
-
-    Args:
-        model: The network's name.
-
-    Raises:
-        BadParameterError: There is no such network.
-    """
-    question = MixedPrecision(model=model)
-
-    def say(_: object) -> Verdict:
-        # This process has nothing else to say, and TensorFlow logs how it starts.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        return beforehand(work.notes_of(question.model, tuple(PRECISIONS.values())))
-
-    return say

@@ -63,10 +63,10 @@ def loss_scale(finding: Finding) -> Figure:
     title = f"{one_line(finding.experiment, 40)}: the loss scale of float16"
     scale = _result(finding).scale
     if scale is None:
-        return canvas.message(title, "No training in float16 told its loss scale.")
+        return canvas.message(title, "No training in float16 reported its loss scale.")
     steps = len(scale.scales) - 1
     caption = (
-        "line: what the loss is multiplied by before its gradients are taken",
+        "line: the factor on the loss before its gradients are taken",
         "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
     )
 

@@ -30,7 +30,7 @@ from perfkit.questions.shared.precision import (
     Expectation,
 )
 from perfkit.questions.shared.race import Choice, Race
-from perfkit.questions.shared.words import between, listed, quoted
+from perfkit.questions.shared.words import between, quoted
 
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
@@ -295,15 +295,15 @@ CHOICES = {
     for name, p in _PLAIN.items()
 }
 _LAST_LAYER = (
-    "Write the line before the model is built, and give its last layer "
-    '`dtype="float32"`, because a loss needs the digits.'
+    "Write the line before you build the model, and give its last layer "
+    '`dtype="float32"`, because the loss needs the digits.'
 )
-_UNKNOWN = "Whether it learns what float32 learns is not known yet."
+_UNKNOWN = "This run does not show whether it learns what float32 learns."
 _SPOILT: tuple[Alike, ...] = ("differs", "lost")
 _ALIKE: dict[Alike, str] = {
     "equal within rounding": "it learns the same",
     "less apart than two seeds": "its losses differ less than two seeds do",
-    "differs": "but its losses are others",
+    "differs": "but its losses differ",
     "lost": "but its loss became NaN",
 }
 
@@ -326,7 +326,7 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     learns: Alike = alike.get(race.winner, "too few trainings to say")
     if learns in _SPOILT:
         verdict = replace(race, subject=f"With {name} this training").verdict(
-            because=because, next="Train longer with both, and compare the losses."
+            because=because, next="Train longer with both, then compare the losses."
         )
         headline = f"Keep float32: {name} is faster, {_ALIKE[learns]}."
         return replace(verdict, headline=headline, edits=(), facts=facts)
@@ -335,22 +335,6 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     if learns not in _ALIKE:
         return replace(verdict, warnings=(_UNKNOWN,))
     return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
-
-
-def beforehand(notes: Mapping[str, Any]) -> Verdict:
-    """Say what to expect before a run, from the notes of its preparation."""
-    expected = _expectations(notes).items()
-    faster = [name for name, outlook in expected if outlook.expect == "faster"]
-    headline = "No precision is sure to be faster than float32 on this hardware."
-    if faster:
-        headline = f"Expect {listed(faster)} to be faster than float32 here."
-    words = ", ".join(f"{quoted(name)} {outlook.expect}" for name, outlook in expected)
-    return Verdict(
-        headline=headline,
-        much=f"By hardware alone: {words}.",
-        because=_reasons(notes),
-        facts=tuple(_layer_facts(_layers(notes))),
-    )
 
 
 def _expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:

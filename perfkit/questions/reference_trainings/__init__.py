@@ -87,7 +87,7 @@ class ReferenceTrainings(Experiment):
             variants[name] = Variant(
                 name,
                 functools.partial(work.resident, job),
-                "One batch that is there already, instead of a pipeline.",
+                "One batch that stays in memory, instead of a pipeline.",
                 job.variant,
                 code=work.code_of_training(job, is_fed=False),
             )
@@ -239,7 +239,7 @@ def _parts(
         low, middle, high = (end - call[1] / job.together for end in compute)
         compute = low, middle, high
     transfer: Ends | None = (0.0, 0.0, 0.0)
-    way = "0: the processor computes where the batch lies."
+    way = "0: the processor reads the batch where it is."
     if on_gpu or device.startswith("GPU"):
         transfer = _saved(opened, copied, job.resident, job.batch)
         way = "A batch in the computer's memory swapped for one on the GPU."
@@ -254,7 +254,7 @@ def _parts(
         gap = step_s - math.fsum(part[1] for part in (fed, call, transfer, compute))
         half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
         remainder = gap - half, gap, gap + half
-    way = "What the parts leave of the step; below 0 where they overlap."
+    way = "The step less the other parts; below 0 if they overlap."
     yield _part(UNEXPLAINED, remainder, way)
 
 

@@ -167,7 +167,7 @@ def make() -> Generator[Note, None, str]:
         # The other trainings need no disk.
         return str(error).rstrip(".")
     # What memory keeps would show nothing of the disk.
-    return "" if benchmark.forgets(paths) else "what was read stays in memory here"
+    return "" if benchmark.forgets(paths) else "files stay in memory here"
 
 
 def fed(reference: Reference) -> Iterator[Yielded]:

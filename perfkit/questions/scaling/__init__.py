@@ -45,9 +45,7 @@ _CHANGES = {
     OWN: "Gradients are not summed.",
     FED: "Examples are decoded from JPEGs.",
 }
-SHARED = (
-    "Logical devices share this processor: this does not show what more GPUs bring."
-)
+SHARED = "Logical devices share this processor, so this says nothing about more GPUs."
 # No machine is as fast or has as many, but a file may hold anything.
 _MAX_RATE, _MOST_DEVICES = 1e15, 1000
 _RENT = "Run this on a machine with several GPUs before you pay for them."
@@ -55,13 +53,13 @@ _SLOW_INPUT = (
     "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
     "`perfkit run data-pipeline` says how."
 )
-_IDLE = "One device left cores idle: try a larger batch without a strategy."
+_IDLE = "One device left cores idle, so try a larger batch without a strategy."
 _STRATEGY = """strategy = tf.distribute.MirroredStrategy([{}])
 with strategy.scope():
     model = build()"""
 _SUMMING = "Of it, summing the gradients"
 _WHOLE_BATCH = (
-    "Here each had a whole batch: `fit` shares one out, so give it {} times as many "
+    "Here each had a whole batch, but `fit` splits one: give it {} times as many "
     "examples, and watch the validation loss."
 )
 _RANKS = ("faster", "too noisy to say", "no difference shown", "slower")
@@ -228,14 +226,13 @@ TOLERANCE = 0.02
 # Devices that cannot reach each other wait for each other without an end.
 LONGEST_S = 90.0
 _SILENT = (
-    "gave no answer within {}: GPUs that do not reach each other may work with "
-    "NCCL_P2P_DISABLE=1, and new ones may need a second run, because TensorFlow "
-    "compiles for them first"
+    "gave no answer within {}: set NCCL_P2P_DISABLE=1 if the GPUs cannot reach each "
+    "other, or run again if they are new, because TensorFlow compiles for them first"
 )
 _APART = (
-    "does not learn what one device learns from the whole batch: after one step its "
-    "weights are {} of the way off. BatchNormalization sees one device's share of a "
-    "batch: choose a model without it, such as `wide-dense`"
+    "learns something else than one device does from the whole batch: after one step "
+    "its weights are {} off. BatchNormalization sees only one device's share, so "
+    "choose a model without it, such as `wide-dense`"
 )
 
 

@@ -57,11 +57,11 @@ def plan(iterator: Any) -> dict[str, Any]:
         return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
     read = getattr(tf.data.experimental, "get_model_proto", None)
     if read is None:
-        return {"missing": f"TensorFlow {tf.version.VERSION} tells nobody its plan."}
+        return {"missing": f"TensorFlow {tf.version.VERSION} does not show its plan."}
     try:
         model = read(iterator)
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
-        return {"missing": "AUTOTUNE is off here, and TensorFlow keeps no plan then."}
+        return {"missing": "AUTOTUNE is off here, so TensorFlow keeps no plan."}
     nodes = [node for node in _in_order(model) if node.name != "Root"]
     total = sum(node.processing_time for node in nodes) or 1
     return {

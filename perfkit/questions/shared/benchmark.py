@@ -190,8 +190,8 @@ def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
     if paths := files(folder):
         return paths
     raise RunError(
-        "The folder holds no file of 4 KB or more that can be read; give the one "
-        "that holds your data, or none to read a file that is made for it."
+        "The folder holds no readable file of 4 KB or more; give the folder of your "
+        "data, or none to read a generated file."
     )
 
 

@@ -70,8 +70,8 @@ def heated() -> Iterator[Yielded]:
     number, _ = computing(gpus_here()[0], os.environ)
     if number is None:
         raise RunError(
-            "Which GPU computes is not known: set CUDA_DEVICE_ORDER=PCI_BUS_ID, and "
-            "CUDA_VISIBLE_DEVICES to numbers, if to anything."
+            "perfkit cannot tell which GPU computes: set CUDA_DEVICE_ORDER=PCI_BUS_ID, "
+            "and give CUDA_VISIBLE_DEVICES numbers, if you set it."
         )
     began = time.perf_counter()
     while (spent := time.perf_counter() - began) < _HEAT_S:
@@ -87,7 +87,7 @@ def heated() -> Iterator[Yielded]:
             sync()
         clock = reader.sample().get(f"gpu{number}_sm_clock")
         if clock is None:
-            raise RunError("The driver does not tell the clock of this GPU.")
+            raise RunError("The driver does not report the clock of this GPU.")
         yield round(clock * (time.perf_counter() - before))
 
 
@@ -107,7 +107,7 @@ def on_gpu() -> AbstractContextManager[Any]:
         RunError: TensorFlow can use none.
     """
     if not sees_one():
-        raise RunError("TensorFlow can use no GPU here.")
+        raise RunError("TensorFlow cannot use a GPU here.")
     # An operation that cannot run there fails, instead of running on the CPU.
     tf.config.set_soft_device_placement(False)
     return cast("AbstractContextManager[Any]", tf.device("GPU:0"))

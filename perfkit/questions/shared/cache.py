@@ -110,8 +110,7 @@ def writing(label: str, size: int) -> Iterator[None]:
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
             raise MissingPartError(
-                f"{folder()}, which is to keep {label}, cannot be written to: {where} "
-                "that can."
+                f"Cannot write {label} into {folder()}: {where} that you can write to."
             ) from error
         raise
 

@@ -236,7 +236,7 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     if not names:
         raise BadParameterError(
             f"There is no image ({', '.join(_ENDINGS)}) in {folder}; give a folder "
-            "that holds some, or none to use those made here."
+            "with images, or none to use generated ones."
         )
     drawn = random.Random(0).sample(names, len(names))
     good, skipped = yield from cache.first_good(folder, drawn, count=count, side=side)
@@ -245,7 +245,7 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
         smaller = cache.too_small(side) in skipped
         remedy = "choose a smaller image_side" if smaller else "give another folder"
         raise BadParameterError(
-            f"None of the images in {folder} can be used ({reasons}); {remedy}."
+            f"No image in {folder} can be used ({reasons}); {remedy}."
         )
     folders = [name.rpartition(os.sep)[0].partition(os.sep)[0] for name, _ in good]
     paths, classes = [str(folder / name) for name, _ in good], sorted({*folders})

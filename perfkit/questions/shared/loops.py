@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Told = Tick | Pause | Note
 NOTE, _MOST_CAUSES = "traces", 4
-ANEW = "nothing changed but the function itself, which was made anew"
+ANEW = "the arguments did not change, but the function is a new one"
 
 
 @dataclass
@@ -65,7 +65,9 @@ def described(argument: Any) -> str:
     if shape is None:
         return f"{type(argument).__name__} {argument}"
     sizes = ["?" if size is None else str(size) for size in shape]
-    return f"{argument.dtype.name}[{', '.join(sizes)}]"
+    # PyTorch writes "torch.float32".
+    dtype = getattr(argument.dtype, "name", str(argument.dtype).rpartition(".")[2])
+    return f"{dtype}[{', '.join(sizes)}]"
 
 
 def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.questions.shared.later import keras, layers, tf
+from perfkit.questions.shared.later import keras, layers
 
 Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
 _PICTURE = (32, 32, 3)
@@ -130,24 +130,6 @@ def learnable(model: Model, count: int, seed: int) -> Batch:
     wrong = random.random(count) < _WRONG
     labels[wrong] = random.integers(model.classes, size=int(wrong.sum()))
     return examples, labels
-
-
-def endless(model: Model, batch: int) -> "tf.data.Dataset":
-    """Such examples in batches without an end: none comes twice.
-
-    So the loss of training is that of examples that the model has not seen.
-    """
-    patterns = tf.constant(_patterns(model), tf.float32)
-
-    def draw(_: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
-        right, wrong = (
-            tf.random.uniform([batch], maxval=model.classes, dtype=tf.int32)
-            for _ in range(2)
-        )
-        examples = tf.gather(patterns, right) + tf.random.normal([batch, *model.shape])
-        return examples, tf.where(tf.random.uniform([batch]) < _WRONG, wrong, right)
-
-    return tf.data.Dataset.counter().map(draw).prefetch(1)
 
 
 def _patterns(model: Model) -> NDArray[Any]:

@@ -102,7 +102,7 @@ def scaled(optimizer: Any) -> Any:
 
 def _imitations(end: str, allowed: str, leaves_out: str) -> Iterator[Precision]:
     """float32 and bfloat16 as on a lesser processor."""
-    changes = f"The same, with {leaves_out} left unused, as on a processor without it."
+    changes = f"The same without {leaves_out}, as on a processor that lacks it."
     for policy, against in ((FLOAT32, FLOAT32), (BFLOAT16, f"{FLOAT32} {end}")):
         name = f"{policy} {end}"
         yield Precision(
@@ -238,7 +238,7 @@ def unavailable(precision: Precision, hardware: Hardware) -> str:
             return "needs an NVIDIA GPU with TF32, so compute capability 8.0 or higher"
         if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
             return ""
-        return f"is float32 as it is: {hardware.gpu_name} is older than TF32 (8.0)"
+        return f"equals float32, because {hardware.gpu_name} is older than TF32 (8.0)"
     if not precision.leaves_out:
         return ""
     if hardware.gpu:
@@ -266,7 +266,7 @@ def _on_gpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
             return "open", f"{gpu} has no Tensor Cores, but fewer bytes may save time"
         return "slower", f"{gpu} has no Tensor Cores, nor units for bfloat16"
     if precision.policy == BFLOAT16 and capability < _TF32_AND_BFLOAT16:
-        return "slower", f"{gpu} has Tensor Cores for float16 alone"
+        return "slower", f"{gpu} has Tensor Cores only for float16"
     small = "only steps too small to fill it gain nothing"
     return "faster", f"{gpu} has Tensor Cores for {precision.dtype}; {small}"
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS, learnable
+from perfkit.questions.shared.models import MODELS
 
 _PICTURES, _CLASSES = 2048, 10
-_DIGITS = 16_384
 # So many are drawn and encoded; the rest are those again.
 _DIFFERENT = 16
 _SIDE, _SMALL = 224, 32
@@ -37,12 +36,6 @@ def smooth_jpeg(seed: int, side: int) -> bytes:
     picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
     encoded: bytes = tf.io.encode_jpeg(picture, quality=95).numpy()
     return encoded
-
-
-def digits(batch: int) -> tf.data.Dataset:
-    """Batches of 784 numbers and a label from 0 to 9, which can be learnt."""
-    numbers, labels = learnable(MODELS["dense"], _DIGITS, seed=0)
-    return tf.data.Dataset.from_tensor_slices((numbers, labels)).batch(batch)
 
 
 def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -90,11 +83,6 @@ def reader() -> keras.Model:
 def classifier() -> keras.Model:
     """A small dense network for what ``models.learnable`` gives, compiled."""
     return _compiled(MODELS["dense"].build())
-
-
-def larger_network() -> keras.Model:
-    """A convolutional network with more arithmetic for each picture, compiled."""
-    return _compiled(MODELS["small-cnn"].build())
 
 
 def network() -> keras.Model:

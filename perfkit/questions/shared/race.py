@@ -21,8 +21,8 @@ from perfkit.questions.shared.words import (
     sure_of_all,
 )
 
-_BROKEN = "Trials broke off: see to what they said, then run again."
-_SHORT = "Give the run more seconds: no trial came as far as steady steps."
+_BROKEN = "Trials failed: fix the errors that they report, then run again."
+_SHORT = "Give the run more seconds: no trial reached steady steps."
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Race:
         unknown = False
         if best.variant != self.baseline:
             unknown = compared is None or compared.sure == "not known yet"
-            fast = f"; how that compares with {base} is not known yet"
+            fast = f"; the run does not show whether {base} is slower"
             if compared and compared.ends:
                 fast = f", {compared.as_fast_as} {base}"
             sentence += fast
@@ -193,7 +193,7 @@ class Race:
         rivals = self._against_baseline(self.runners)
         sure = compared.sure if compared else sure_of_all(rivals)
         if self.is_open or unknown:
-            headline = f"Whether anything is faster than {base} is not known yet."
+            headline = f"This run does not show whether anything is faster than {base}."
             sure = "not known yet"
         return Verdict(
             headline=headline,

@@ -7,7 +7,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
 from perfkit.findings.record import Fact
 
-MORE = "Give it more seconds, such as a budget of 180 s: two rounds say more."
+MORE = "Give it more seconds, such as a budget of 180 s, for a second round."
 
 
 def quoted(name: str) -> str:
@@ -64,7 +64,7 @@ def sure_of_all(compared: Iterable[Comparison]) -> Sure:
 def rounds(compared: Comparison) -> str:
     """How many rounds a comparison rests on; of one that is not judged, that too."""
     if not compared.is_judged:
-        return "one round, which leaves it open"
+        return "one round: not judged"
     return f"{compared.rounds} rounds" if compared.rounds > 1 else "one round"
 
 

@@ -28,7 +28,8 @@ from perfkit.findings.account import (
 )
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
-from perfkit.training.account.places import Kind, Place
+from perfkit.training.account.places import IN_GRAPHS, Kind, Place
+from perfkit.training.account.sampler import VALIDATION
 from perfkit.training.account.trace import (
     Grid,
     Intervals,
@@ -45,8 +46,6 @@ _OF_SAMPLES = {
     Kind.TRACED: SET_UP,
     Kind.SET_UP: SET_UP,
 }
-# Samples of which only a trace tells what they are of.
-_IN_GRAPHS = (Kind.GRAPH, Kind.DATA)
 # A context with less of its seconds in windows borrows from those of its line.
 _ENOUGH_S = 0.03
 # A line that traced no more often than this did it once: a last batch is smaller.
@@ -174,6 +173,8 @@ class _Charging:
             if trace["place"] and trace["at"] >= raw["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 self.traces[key].append(trace["seconds"])
+        # Lines that had functions traced, each with the line where that begins.
+        self.definitions: list[list[Any]] = []
         self.call_counts = {(f, n): count for f, n, _, count in raw["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
@@ -219,7 +220,7 @@ class _Charging:
         # Before the first operation and behind the last one runs what was cut off.
         ends = steps.begin.min(initial=np.inf), steps.end.max(initial=-np.inf)
         uncut = grid.within(*ends) | (on_card or not len(steps.begin))
-        for place, call in {(p, c) for p, c, k, _ in labels if k in _IN_GRAPHS}:
+        for place, call in {(p, c) for p, c, k, _ in labels if k in IN_GRAPHS}:
             for near in (False, True):
                 context = place, call, near
                 self._split_context(
@@ -240,7 +241,7 @@ class _Charging:
     ) -> None:
         place, call, near = context
         mine = [
-            p == place if near else (p, c) == (place, call) and k in _IN_GRAPHS
+            p == place if near else (p, c) == (place, call) and k in IN_GRAPHS
             for p, c, k, _ in labels
         ]
         member = grid.over(np.array(mine, float)) * inside
@@ -421,11 +422,11 @@ class _Charging:
             seconds *= share
             if not seconds:
                 continue
-            if kind in _IN_GRAPHS:
+            if kind in IN_GRAPHS:
                 self._spread(place, call, kind, seconds)
             row = self.rows[place]
-            row.calls[call][1] += seconds
-            if kind not in _IN_GRAPHS:
+            row.calls["fit" if call == VALIDATION else call][1] += seconds
+            if kind not in IN_GRAPHS:
                 row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
                 row.eager_s += seconds * (kind == Kind.COMPUTING)
             if kind == Kind.CALLBACK:
@@ -484,6 +485,10 @@ class _Charging:
             if len(times) > _FEW_TRACES:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
+                if definition := self.raw["definitions"].get(name):
+                    # It has a row, although its time is its caller's.
+                    self.rows[tuple(definition)].beside_s += 0.0
+                    self.definitions.append([*place, *definition])
 
     def _add_setters(self) -> None:
         for _, place in self.raw["settings"]:
@@ -565,6 +570,7 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
+            "definitions": self.definitions,
             "callers": [
                 [*place, *calls.most_common(1)[0][0]]
                 for place, calls in self.graphs.callers.items()

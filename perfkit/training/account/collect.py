@@ -13,12 +13,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from perfkit.engine.tick import Note
 from perfkit.errors import BadParameterError
-from perfkit.training.account.places import Place, Places
+from perfkit.training.account.places import IN_GRAPHS, Place, Places
 from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
 from perfkit.training.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.training.diagnose import failure
@@ -38,9 +39,12 @@ _TELL_EVERY_S = 1.0
 _SWITCH_S = 0.00005
 # When windows are traced: shares of the seconds left once the training began.
 _WINDOWS = (0.1, 0.3, 0.5, 0.7, 0.85)
+# What takes such a share of the graphs' seconds is waited for, if it is in no window.
+_UNTRACED_SHARE, _PATIENCE_S = 0.1, 2.0
 _WARM_UPDATES, _ASK_EVERY_S = 3, 0.25
 _FIRST_S, _SHORTEST_S, _LONGEST_WINDOW_S, _TRACED_SHARE = 0.15, 0.1, 1.2, 0.08
-_WHOLE_STEPS, _LONGEST_WHOLE_S = 2.5, 3.0
+# Fewer are better than a window that holds none.
+_WHOLE_STEPS, _LONGEST_WHOLE_S = (2.5, 1.5), 3.0
 # One window of whole steps may take more of the time than all of them should.
 _DEAR_SHARE = 0.2
 # All of them, their writing included, take so much of the time, about.
@@ -156,6 +160,7 @@ class _Windows:
     _began: float = 0.0
     _length: float = _FIRST_S
     _checked: float = 0.0
+    _warm: tuple[float, int] = (0.0, 0)
 
     @property
     def is_done(self) -> bool:
@@ -177,13 +182,36 @@ class _Windows:
             self._checked = at
             # The first updates trace functions that the others run.
             warm = watch.updates() >= _WARM_UPDATES
+            if warm and watch.trained_at:
+                # The first updates, which were traced and compiled, took longer.
+                self._warm = at, watch.updates()
             if warm or (not watch.trained_at and spent >= _LATE * self.seconds):
                 remaining = max(_LEAST_LEFT_S, self.seconds - spent)
                 self._due = [spent + share * remaining for share in _WINDOWS]
         if self._due and spent >= self._due[0] and not watch.is_tracing:
+            if spent < self._due[0] + _PATIENCE_S and self._waits_for_untraced():
+                return
             self._due.pop(0)
             if self._length > 0:
                 self._begin()
+
+    def _waits_for_untraced(self) -> bool:
+        """Whether what runs now was traced, and something else that takes long was not.
+
+        An epoch's validation, for one, may be missed by all windows.
+        """
+        key = self.sampler.key
+        if key is None or not self.traced:
+            return False
+        samples = chain.from_iterable(window["samples"] for window in self.traced)
+        traced = {seen[:2] for _, seen in samples if seen.kind in IN_GRAPHS}
+        seconds = defaultdict[tuple[Place | None, str], float](float)
+        for other, spent in self.sampler.seconds.items():
+            if other.kind in IN_GRAPHS and other.repeats:
+                seconds[other[:2]] += spent
+        enough = _UNTRACED_SHARE * sum(seconds.values())
+        untraced = {c for c, s in seconds.items() if s >= enough and c not in traced}
+        return bool(untraced) and key[:2] not in untraced
 
     def _begin(self) -> None:
         place = self.folder / f"window{len(self.traced)}"
@@ -235,24 +263,26 @@ class _Windows:
             length = 0.0 if len(self.traced) > 1 else _SHORTEST_S
         # What the ends of a window cut off is in no trace: of long steps fewer windows
         # are traced, which hold whole ones.
-        whole = min(_WHOLE_STEPS * self._step_s, _LONGEST_WHOLE_S)
-        if whole <= length or not self._due:
-            return length
-        room = int(remaining / cost / whole)
-        has_whole = any(w["ended"] - w["started"] >= whole for w in self.traced)
-        if not room and not has_whole and whole * cost < _DEAR_SHARE * self.seconds:
-            room = 1
-        self._due = self._due[:room] if room else self._due
-        return whole if room else length
+        step_s = self._step_s
+        for steps in _WHOLE_STEPS:
+            whole = min(steps * step_s, _LONGEST_WHOLE_S)
+            if whole <= length or not self._due:
+                return length
+            room = int(remaining / cost / whole)
+            has_whole = any(w["ended"] - w["started"] >= whole for w in self.traced)
+            if not room and not has_whole and whole * cost < _DEAR_SHARE * self.seconds:
+                room = 1
+            if room:
+                self._due = self._due[:room]
+                return whole
+        return length
 
     @property
     def _step_s(self) -> float:
-        """Seconds from update to update since the training began; 0.0 if unknown."""
-        watch = self.sampler.watch
-        updates = watch.updates()
-        if not watch.trained_at or updates < _WARM_UPDATES:
-            return 0.0
-        return (time.perf_counter() - watch.trained_at) / updates
+        """Seconds from update to update since the first ones; 0.0 if unknown."""
+        at, before = self._warm
+        updates = self.sampler.watch.updates() - before
+        return (time.perf_counter() - at) / updates if at and updates > 0 else 0.0
 
 
 def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:

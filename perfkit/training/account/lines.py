@@ -26,24 +26,24 @@ def lines(
     source: bool = True,
     replay: str | Path | None = None,
 ) -> Account:
-    """Say where each second of a script goes, line by line, without any A/B test.
+    """Show where the time of a script goes, line by line, without an A/B test.
 
-    The script runs as it is, up to its end or for the budget, apart from your files.
-    Nothing is changed in it. A kernel interrupt or Ctrl-C is Stop: the account then
-    holds what was seen by then.
+    The script runs unchanged to its end or for the budget; its writes stay apart from
+    your files. A kernel interrupt or Ctrl-C is Stop: the account then holds the results
+    so far.
 
     Args:
         training: A script, ``"train.py"``, a notebook, or a function that makes a
             training, as ``perfkit.diagnose`` takes it.
-        budget: Seconds to look at it, 30 unless you say otherwise; where it has hardly
-            trained by then it is looked at for up to four times as long.
+        budget: Seconds to watch it, 30 by default; up to four times as long if it has
+            hardly trained by then.
         folder: Where the account is saved; None for ``perfkit-findings`` here.
-        arguments: Of a script, as on its own command line.
+        arguments: The script's own, as on its command line.
         source: Whether lines of your code go into the account.
-        replay: A recorded account of this very code to show in place of a run.
+        replay: A recorded account of exactly this code to show instead of a run.
 
     Raises:
-        BadParameterError: What was given is no training, or the budget is no time.
+        BadParameterError: ``training`` is not a training, or the budget is not a time.
         MissingPartError: There is no Keras 3 on TensorFlow, or no such recording.
         RunError: It cannot be run; the sentence says why.
     """

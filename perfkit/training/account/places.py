@@ -29,6 +29,8 @@ class Kind:
     USER, OTHER = "user", ""
 
 
+# Samples of which only a trace tells what they are of.
+IN_GRAPHS = (Kind.GRAPH, Kind.DATA)
 _OURS = str(Path(__file__).parents[2]) + os.sep
 _INSTALLED = tuple(
     f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")

@@ -25,7 +25,8 @@ class Key(NamedTuple):
 
     Attributes:
         place: Line; None where no code of the user's is on the stack.
-        call: Public function of a library that the line called; "" for its own Python.
+        call: Public function of a library that the line called; "" for its own Python,
+            ``VALIDATION`` where ``fit`` validates.
         kind: One of ``Kind``.
         repeats: Whether it was seen after gradients were taken for the first time.
     """
@@ -51,6 +52,7 @@ class Sampler:
         background: Of lines of the user's in other threads.
         window: Times and keys, while a window is traced.
         imports_s: Seconds that went into imports.
+        key: Of the last sample.
     """
 
     watch: Watch
@@ -62,6 +64,7 @@ class Sampler:
     taken_s: float = 0.0
     imports_s: float = 0.0
     samples: int = 0
+    key: Key | None = None
     # The call that a line is in, and whether it has run a graph yet.
     _call: int = 0
     _executed: bool = False
@@ -90,6 +93,7 @@ class Sampler:
         if key is None:
             return
         self.samples += 1
+        self.key = key
         if self.window is None:
             self.seconds[key] += spent
             self.imports_s += spent * (key.kind == Kind.IMPORT)
@@ -200,6 +204,7 @@ def processor_seconds() -> dict[int, float]:
 
 # Keras's loops: what they do before a graph runs is their set-up.
 _SETS_UP = frozenset({"fit", "evaluate", "predict"})
+VALIDATION = "validation"
 _FUNCTION = "polymorphic_function.py"
 _CALLBACKS = "/keras/src/callbacks/"
 _LISTS = _CALLBACKS + "callback_list.py"
@@ -216,9 +221,18 @@ def _call(inside: list[FrameType]) -> tuple[str, int]:
         name = code.co_name
         if name in _WRAPPERS or (name.startswith(("_", "<")) and name != "__call__"):
             continue
-        loops = name in _SETS_UP and "/keras/" in code.co_filename
-        return name, id(frame) if loops else 0
+        if not _is_loop(frame):
+            return name, 0
+        for inner in inside if name == "fit" else ():
+            if inner.f_code.co_name == "evaluate" and _is_loop(inner):
+                return VALIDATION, id(inner)
+        return name, id(frame)
     return "", 0
+
+
+def _is_loop(frame: FrameType) -> bool:
+    """Whether it is one of Keras's loops over batches."""
+    return frame.f_code.co_name in _SETS_UP and "/keras/" in frame.f_code.co_filename
 
 
 def _function_call(inside: list[FrameType]) -> FrameType | None:

@@ -28,7 +28,13 @@ from perfkit.machine.environment import anonymize, check_trains
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
 from perfkit.training.diagnose import failure
-from perfkit.training.diagnose.maker import LineNames, assigned, digest, name_of
+from perfkit.training.diagnose.maker import (
+    OTHER_CELL,
+    LineNames,
+    assigned,
+    digest,
+    name_of,
+)
 
 CHARGED = "charged"
 _SLICE_S = 0.1
@@ -159,7 +165,7 @@ class AccountSession:
         ended = in_process(functools.partial(charged, folder), _CHARGING_S)
         if CHARGED not in ended.notes:
             raise RunError(
-                "What was seen of the training could not be read: it "
+                "perfkit could not read its samples of the training: that "
                 f"{ended.message or 'took too long'}."
             )
         charges: dict[str, Any] = ended.notes[CHARGED]
@@ -216,6 +222,8 @@ def _around(
 ) -> dict[str, dict[str, str]]:
     """Return the source around some lines, by file and cell, then by number."""
     paths = {names.locate(file, 1)[0]: file for file in files}
+    # Several may have that name.
+    paths.pop(OTHER_CELL, None)
     around: dict[str, dict[str, str]] = {}
     for line in lines:
         file = paths.get(line.file)

@@ -146,6 +146,11 @@ class Watch:
             "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
             "traces": [asdict(trace) for trace in self.traces],
             "signatures": [[trace.name, trace.arguments] for trace in anew],
+            "definitions": {
+                trace.name: trace.definition
+                for trace in anew
+                if trace.definition and self.places.is_own(trace.definition[0])
+            },
             "operations": self.operations,
             "frozen": [*dict.fromkeys(self._frozen())],
             "classes": self.classes,

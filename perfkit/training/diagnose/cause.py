@@ -89,5 +89,5 @@ class KnownCause:
             elif not alone:
                 yield replace(candidate, cause=candidate.cause or self.id)
         if alone and not offered:
-            reason = "it needs fit: a loop of your own decides that itself"
+            reason = "it needs fit, because your own loop decides that"
             yield Untested(reason, self.id)

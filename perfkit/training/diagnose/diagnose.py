@@ -42,30 +42,32 @@ def diagnose(
     source: bool = True,
     replay: str | Path | None = None,
 ) -> Diagnosis:
-    """Change one thing at a time in a training of yours, and rank what each brings.
+    """Change one thing at a time in your training, and rank how much each brings.
 
-    ``make_training`` returns a compiled Keras model and its data, and if you like a
-    dict of arguments for ``fit``. It is called anew in each trial, in a fresh process;
-    nothing of yours is changed. A kernel interrupt or Ctrl-C is Stop: the diagnosis
-    then holds what was measured by then.
+    ``make_training`` returns a compiled Keras model, its data and optionally a dict of
+    arguments for ``fit``. Each trial calls it again in a fresh process; your code stays
+    unchanged. A kernel interrupt or Ctrl-C is Stop: the diagnosis then holds the
+    results so far.
 
     Args:
         make_training: The function, ``"FILE.py:make_training"``, or a script as it is,
-            ``"train.py"``: it runs up to its training call, which is taken over,
-            what it writes is kept apart from your files, and it reaches no network.
-        budget: Seconds for all of it, or ``"auto"``, as it is unless PERFKIT_BUDGET
-            says otherwise: what the training needs, at most ten minutes.
+            ``"train.py"``. A script runs up to its training call, which perfkit takes
+            over. Its writes stay apart from your files, and it reaches no network.
+        budget: Seconds in all, or ``"auto"``: as many as the training needs, at most
+            ten minutes. Auto is the default unless PERFKIT_BUDGET says otherwise.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
-        arguments: Of the script, as on its own command line.
+        arguments: The script's own, as on its command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        guess: What you expect, such as ``"3x"``; it is kept and drawn into the chart.
-        source: Whether lines of your code that take time go into what is saved.
-        replay: A recorded diagnosis of this very code to show in place of a run; see
+        guess: What you expect, such as ``"3x"``; the finding keeps it and the chart
+            draws it.
+        source: Whether the saved file holds your lines that take time.
+        replay: A recorded diagnosis of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
-        BadParameterError: What was given is no training, or the budget holds none.
+        BadParameterError: ``make_training`` is not a training, or the budget is too
+            small.
         MissingPartError: There is no such recording, or no Keras 3 on TensorFlow.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
@@ -119,8 +121,8 @@ def open_diagnosis(
     if where := replay_from(replay):
         if only:
             raise MissingPartError(
-                "A recording cannot be measured again: run without a replay to apply "
-                "changes."
+                "A recording cannot be measured again: to apply changes, run without "
+                "a replay."
             )
         return Replay(recording(training, where), home)
     return DiagnosisSession(

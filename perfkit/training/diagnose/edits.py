@@ -30,7 +30,7 @@ _FACTS = (
 )
 # What to say of a change that does more than make the training faster.
 _LESS = ("callback", "validation")
-_UNREAD = "The code cannot be read any more, so there is no patch."
+_UNREAD = "perfkit can no longer read the code, so there is no patch."
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
@@ -113,18 +113,18 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     The file of the maker that was diagnosed must be as it was.
     """
     if not diagnosis.causes:
-        return Patch(b"", ("There is no patch: no cause was found.",))
+        return Patch(b"", ("There is no patch, because no cause was found.",))
     try:
         source = source_of(maker)
     except UNREADABLE:
         return Patch(b"", (_UNREAD,))
     new, causes, conflicts = _combine(diagnosis.causes, source)
     if not causes:
-        note = "none of the changes is a line that is certain; see the report for what"
-        return Patch(b"", (f"There is no patch: {note} to do.",))
+        note = "no change is certain line by line. The report says what to do."
+        return Patch(b"", (f"There is no patch, because {note}",))
     path, folder = Path(source.path).resolve(), folder.resolve()
     if source.cells:
-        outside = "It is a notebook: change these lines of its cells by hand."
+        outside = "This is a notebook, so change these lines of its cells by hand."
         edits = sorted((e for c in causes for e in c.edits), key=_place)
         text = "".join(f"{edit}\n" for edit in edits).encode()
         cell = {"cell_type": "code", "source": [new]}
@@ -141,13 +141,13 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     remaining = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
     sentences = {
         "The patch makes {}.": causes,
-        "{} changes the same lines: diagnose again once the patch is applied.": [
+        "{} changes the same lines: apply the patch, then diagnose again.": [
             cause for cause in remaining if cause in conflicts
         ],
-        "{} is left to you: no lines for it are certain.": [
+        "{} is not in the patch, because its lines are not certain.": [
             cause for cause in remaining if cause not in conflicts
         ],
-        "For {} the training reports or saves less.": [
+        "With {} the training reports or saves less.": [
             cause for cause in causes if cause.cause in _LESS
         ],
     }

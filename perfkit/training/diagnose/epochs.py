@@ -16,7 +16,13 @@ from typing import Any
 
 from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick
 from perfkit.errors import BadParameterError
-from perfkit.questions.shared.loops import Told, Turnstile, wait
+from perfkit.questions.shared.loops import Told, Turnstile
+from perfkit.training.diagnose.backend import (
+    backend_name,
+    is_keras_2,
+    load_keras,
+    wait,
+)
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
@@ -35,6 +41,8 @@ def tell_datasets() -> None:
     Keras breaks an epoch off for good where a training is stopped, and refuses to begin
     another then. What the end does belongs to the end of an epoch, as in a real one.
     """
+    if is_keras_2():
+        return
     # Keras before 3.7 takes an epoch as it comes, and has no such method.
     with contextlib.suppress(ImportError, AttributeError):
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
@@ -86,10 +94,11 @@ class Validating:
 
     Args:
         steps: Of a whole validation; None where nobody knows.
+        shortens: Whether Keras ends one that is asked to; Keras 2 does not.
     """
 
-    def __init__(self, steps: int | None) -> None:
-        self._steps = steps
+    def __init__(self, steps: int | None, *, shortens: bool = True) -> None:
+        self._steps, self._shortens = steps, shortens
         self._limit: int | None = None
         self._batches = self._validations = 0
         self._began = 0.0
@@ -100,7 +109,7 @@ class Validating:
         """Begin a validation."""
         self._batches, self._began, self._first, self._apart = 0, 0.0, 0, False
 
-    def reach(self, count: int, callback: Any) -> bool:
+    def reach(self, count: int, model: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
         True where what came by now is to be told by itself: see ``start``.
@@ -110,12 +119,12 @@ class Validating:
         if first:
             # The first batch of all traces what the others run.
             self._began, self._first = time.perf_counter(), self._batches
-        elif self._limit is None and self._validations == 0:
+        elif self._shortens and self._limit is None and self._validations == 0:
             long = time.perf_counter() - self._began > _MOMENT_S
             if long and self._batches != self._steps:
                 self._limit = self._batches
         if self._limit is not None and self._batches >= self._limit:
-            callback.model.stop_evaluating = True
+            model.stop_evaluating = True
         return first and self._steps is not None and self._batches < (self._limit or 0)
 
     def start(self, examples: float) -> Pause:
@@ -203,7 +212,7 @@ class Block:
             epochs=epochs,
             callbacks=prepare_callbacks(callbacks, training.epochs or 1),
             over=over,
-            validating=Validating(epochs.validation),
+            validating=Validating(epochs.validation, shortens=not is_keras_2()),
         )
 
 
@@ -234,6 +243,8 @@ class _Counter:
 
     def __init__(self, turnstile: Turnstile, block: Block) -> None:
         self._turnstile, self._block = turnstile, block
+        # On JAX, asking a callback for its model copies all variables back into it.
+        self._model = block.training.model
         epochs = block.epochs
         if epochs.validated:
             # As many as a change has left.
@@ -253,17 +264,15 @@ class _Counter:
 
     def callbacks(self) -> tuple[Any, Any]:
         """The one that comes first, and the one that comes last."""
-        from keras.callbacks import LambdaCallback
-
-        first: Any = LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: self._begin_epoch(first),
-            on_epoch_end=lambda epoch, logs: self._steps_are_over(first),
-            on_test_begin=lambda logs: self._begin_validation(first),
+        first = to_callback(
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
+            on_epoch_end=lambda epoch, logs: self._steps_are_over(),
+            on_test_begin=lambda logs: self._begin_validation(),
         )
-        last: Any = LambdaCallback(
-            on_train_batch_end=lambda batch, logs: self._reach(batch + 1, last),
-            on_epoch_end=lambda epoch, logs: self._end_epoch(last),
-            on_test_batch_end=lambda batch, logs: self._reach_validation(batch, last),
+        last = to_callback(
+            on_train_batch_end=lambda batch, logs: self._reach(batch + 1),
+            on_epoch_end=lambda epoch, logs: self._end_epoch(),
+            on_test_batch_end=lambda batch, logs: self._reach_validation(batch + 1),
             on_test_end=lambda logs: self._end_validation(),
         )
         return first, last
@@ -274,31 +283,32 @@ class _Counter:
             self._refuse_none()
             if not self._all:
                 return True
-            self._end_epoch(None)
+            self._close_epoch()
         self._fits, self._all = self._fits + 1, 0
         return False
 
     def _refuse_none(self) -> None:
         if not self._ever:
             raise BadParameterError(
-                "The training made no step: its data are empty, or used up."
+                "The training made no step, because its data are empty or used up."
             )
 
-    def _begin_epoch(self, callback: Any) -> None:
-        self._reached, self._before = 0, _updates(callback.model)
+    def _begin_epoch(self) -> None:
+        self._reached = 0
+        self._before = _updates(self._model) if self._counts_updates else 0
         if self._apart and self._ready and self._at_end:
             self._at_end = False
             self._tell(self._end_of_epoch(0))
 
-    def _reach(self, step: int, callback: Any) -> None:
-        step = self._steps_done(step, callback.model)
+    def _reach(self, step: int) -> None:
+        step = self._steps_done(step)
         new, self._reached = self._upto(step) - self._upto(self._reached), step
         self._all, self._ever = self._all + new, True
         self._count(new)
         stop = 0 < (self._trial_steps or 0) <= step
-        if callback.model.stop_training != stop:
+        if self._model.stop_training != stop:
             # Whoever stops by the loss would end the trial: time does that here.
-            callback.model.stop_training = stop
+            self._model.stop_training = stop
         limit = self._trial_steps or self._epochs.steps
         if limit and step >= limit and not self._epochs.has_epoch_ticks:
             self._tell_steps()
@@ -308,13 +318,21 @@ class _Counter:
         examples = step * self._epochs.batch
         return min(examples, self._epochs.examples or examples)
 
-    def _steps_done(self, step: int, model: Any) -> int:
+    @property
+    def _counts_updates(self) -> bool:
+        """Whether only the optimizer knows how many steps an execution held."""
+        if self._epochs.steps or getattr(self._model, "steps_per_execution", 1) == 1:
+            return False
+        # JAX keeps the number on the device until the epoch ends.
+        return backend_name() != "jax" and updates_once(self._model)
+
+    def _steps_done(self, step: int) -> int:
         """The steps of this epoch: its last execution may hold fewer than it says."""
         if self._epochs.steps:
             return min(step, self._epochs.steps)
-        if model.steps_per_execution == 1 or not updates_once(model):
+        if not self._counts_updates:
             return step
-        return max(self._reached, _updates(model) - self._before)
+        return max(self._reached, _updates(self._model) - self._before)
 
     def _count(self, new: int) -> None:
         at_once = self._block.at_once or not self._epochs.steps
@@ -337,19 +355,19 @@ class _Counter:
             return Pause(EPOCH_END)
         return Pause(EPOCH_END, every=self._length, within=new)
 
-    def _steps_are_over(self, callback: Any) -> None:
+    def _steps_are_over(self) -> None:
         if self._ready and not self._at_end and not self._epochs.has_epoch_ticks:
             self._tell_steps()
-        callback.model.stop_training = False
+        self._model.stop_training = False
 
-    def _begin_validation(self, callback: Any) -> None:
+    def _begin_validation(self) -> None:
         if self._apart:
             self._tell_steps()
-        self._steps_are_over(callback)
+        self._steps_are_over()
         self._validating.begin()
 
-    def _reach_validation(self, batch: int, callback: Any) -> None:
-        if self._validating.reach(batch + 1, callback) and self._ready:
+    def _reach_validation(self, count: int) -> None:
+        if self._validating.reach(count, self._model) and self._ready:
             self._tell(self._validating.start(self._validated()))
 
     def _validated(self) -> float:
@@ -362,18 +380,20 @@ class _Counter:
             if self._ready or isinstance(event, Note):
                 self._tell(event)
 
-    def _end_epoch(self, callback: Any) -> None:
+    def _end_epoch(self) -> None:
         self._refuse_none()
-        if callback is not None and not self._reached:
+        if not self._reached:
             raise _Over
+        self._close_epoch()
+        self._model.stop_training = False
+
+    def _close_epoch(self) -> None:
         self._at_end = True
         if self._trial_steps:
             # A few ends tell what they cost; from then on the time is for steps.
             self._trial_steps *= _LONGER
         if not self._epochs.steps:
             self._length = self._upto(self._reached)
-        if callback is not None:
-            callback.model.stop_training = False
 
     def _tell_steps(self) -> None:
         if self._examples:
@@ -385,6 +405,14 @@ class _Counter:
         self._examples, self._began = 0, time.perf_counter()
         if self._block.over():
             raise _Over
+
+
+def to_callback(**hooks: Callable[..., object]) -> Any:
+    """Make a callback of functions that need no logs on the host."""
+    callback = load_keras().callbacks.LambdaCallback(**hooks)
+    # Keras 2 would wait for the device after each step to hand over numbers.
+    callback._supports_tf_logs = True
+    return callback
 
 
 def _updates(model: Any) -> int:

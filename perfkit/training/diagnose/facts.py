@@ -1,6 +1,7 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
 import math
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.questions.shared.loops import described
+from perfkit.training.diagnose.backend import leaves
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
@@ -79,6 +81,8 @@ class Facts:
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
         lines: Whose work may be left out; see ``diagnose.causes.lines``.
+        start: Of a race across backends: its first losses from the start that all sides
+            share; see ``race.start``.
     """
 
     model: str = ""
@@ -121,6 +125,7 @@ class Facts:
     computes: str = ""
     drawn: dict[str, float] = field(default_factory=dict)
     lines: tuple[dict[str, Any], ...] = ()
+    start: dict[str, Any] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:
@@ -146,8 +151,6 @@ class Facts:
 
 def facts_of(training: Training, **run_facts: Any) -> Facts:
     """Look at a training without running it; ``run_facts`` came from a run."""
-    import tensorflow as tf
-
     model, arguments = training.model, training.arguments
     batch = _seen_batch(training)
     policies: list[str] = try_read(
@@ -165,8 +168,9 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
         again=training.epochs == 1 and is_held_in_loop(),
-        eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
-        steps_per_execution=int(model.steps_per_execution),
+        eager=bool(model.run_eagerly) or _runs_eagerly(),
+        # Keras 2 keeps it in a variable of its own.
+        steps_per_execution=int(getattr(model, "steps_per_execution", 1)),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
         can_xla=try_read(_can_xla, model, otherwise=True),
@@ -186,6 +190,12 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         **_of_data(training, batch),
         **run_facts,
     )
+
+
+def _runs_eagerly() -> bool:
+    """Whether TensorFlow was told to run functions eagerly."""
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and bool(tf.config.functions_run_eagerly())
 
 
 def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
@@ -215,36 +225,32 @@ def _of_data(training: Training, batch: Any) -> dict[str, Any]:
 
 
 def _element(batch: Any) -> tuple[str, ...]:
-    import tensorflow as tf
-
     return tuple(
         described(part)
-        for part in tf.nest.flatten(batch)
+        for part in leaves(batch)
         if hasattr(part, "shape") and hasattr(part, "dtype")
     )
 
 
 def open_shapes(training: Training) -> bool:
     """Whether batches of ``tf.data`` may differ in more than their length."""
-    import tensorflow as tf
-
     if training.kind != "tf.data":
         return False
-    specs = tf.nest.flatten(training.data.element_spec)
+    specs = leaves(training.data.element_spec)
     shapes = [getattr(spec, "shape", None) for spec in specs]
     return any(shape and shape.rank and None in tuple(shape)[1:] for shape in shapes)
 
 
 def _seen_batch(training: Training) -> Any:
     """A batch; nothing where there is none that can be counted."""
-    import tensorflow as tf
-
     # The thread that trained may be at its generator still, or it was closed.
     batch = try_read(first_batch, training, otherwise=())
-    parts = tf.nest.flatten(batch) if training.kind == "generator" else ()
+    parts = leaves(batch) if training.kind == "generator" else ()
     return batch if all(hasattr(part, "dtype") for part in parts) else ()
 
 
+# As NumPy and as TensorFlow write them.
+_INTEGERS = ("int32", "int64", "<dtype: 'int32'>", "<dtype: 'int64'>")
 # Shorter rows are features, not texts; of less padding nobody would gain.
 _SHORTEST, _MOSTLY_FULL = 16, 0.8
 
@@ -256,16 +262,14 @@ def padded(model: Any, batch: Any) -> dict[str, Any]:
         ``{"part": place among the parts of a batch, "front": whether the padding
         stands in front, "longest": length of its longest text}``.
     """
-    import tensorflow as tf
-
     model_inputs = getattr(model, "inputs", None) or ()
     if any(len(t.shape) == 2 and t.shape[1] is not None for t in model_inputs):
         return {}
-    parts = tf.nest.flatten(batch)
+    parts = list(leaves(batch))
     # Labels are no texts, and what goes beside a text would have to be cut with it.
-    inputs = len(tf.nest.flatten(batch[0])) if isinstance(batch, tuple) else len(parts)
+    inputs = len(list(leaves(batch[0]))) if isinstance(batch, tuple) else len(parts)
     for place, part in enumerate(parts[:inputs]):
-        if getattr(part, "dtype", None) not in (tf.int32, tf.int64, "int32", "int64"):
+        if str(getattr(part, "dtype", "")) not in _INTEGERS:
             continue
         rows = np.asarray(part)
         if rows.ndim != 2 or rows.shape[1] < _SHORTEST:
@@ -313,17 +317,14 @@ def some_epochs(running: Iterator[object], looping: Looping) -> None:
 
 def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
     """Say what was seen of a loop; ``run_facts`` is what only timing tells."""
-    import tensorflow as tf
-
     training = looping.training
     assert training is not None
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
-    eager = tf.config.functions_run_eagerly()
     return Facts(
         model="a loop of your own",
         steps=looping.length or try_read(steps_of, training, otherwise=None),
-        eager=eager,
+        eager=_runs_eagerly(),
         loop=True,
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",

@@ -107,15 +107,15 @@ def with_remedy(error: BaseException) -> str:
     offline = layers.is_offline() or guard.is_offline()
     if offline and _REACHED_NOBODY.search(words):
         remedy = (
-            " (no network is reached from here: run it once by itself, so that it has "
-            f"what it fetches, or set {layers.ONLINE}=1 to let it fetch and send)"
+            " (perfkit lets it reach no network: run it once by itself, so that its "
+            f"downloads are there, or set {layers.ONLINE}=1 to let it fetch and send)"
         )
     elif guard.is_guarded() and _REFUSED.search(words):
         remedy = (
-            " (it runs in a copy of its folder, may write only there and opens no "
-            "connection: start it in the folder that it writes to and let it write to "
-            f"relative paths, or set {layers.ONLINE}=1 for connections, or "
-            "PERFKIT_UNCONTAINED=1 to let it write and send as it likes)"
+            " (it runs in a copy of its folder, writes only there and opens no "
+            "connection. Type the command in the folder that it writes to, and use "
+            f"relative paths; {layers.ONLINE}=1 allows connections, "
+            "PERFKIT_UNCONTAINED=1 allows everything)"
         )
     return f"{in_short(error)}{remedy}"
 

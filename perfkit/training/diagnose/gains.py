@@ -5,7 +5,13 @@ from collections.abc import Collection, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
-from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
+from perfkit.findings.diagnosis import (
+    TOGETHER,
+    WITHOUT_VALIDATION,
+    Cause,
+    Gain,
+    Seconds,
+)
 from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.change import Change, without_input
@@ -110,7 +116,8 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     best change of the input, where there is one that brings something plain, and behind
     all else where nothing is wrong with its input. A
     callback that is left out does nothing any more: it comes behind what stops its
-    tracing, where that may bring as much.
+    tracing, where that may bring as much. A training without validation comes behind
+    one that is validated more seldom, which is what there is to type.
     """
 
     def place(cause: Cause) -> tuple[bool, float, bool]:
@@ -126,6 +133,8 @@ def _is_better_done(alternative: Cause, cause: Cause) -> bool:
     """Whether it can be had, or keeps what is done, where ``cause`` leaves that out."""
     if cause.cause == "input-bound":
         return alternative.cause in OF_INPUT and alternative.speedup.estimate >= PLAIN
+    if cause.change == WITHOUT_VALIDATION:
+        return alternative.cause == cause.cause and alternative is not cause
     as_much = alternative.speedup.high >= cause.speedup.low
     return cause.cause == "callback" and alternative.cause == _RETRACING and as_much
 

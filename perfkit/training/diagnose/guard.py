@@ -89,7 +89,7 @@ def guard(
     else:
         sentences.append(
             "Python refuses writes elsewhere, but C++ libraries and other programs can "
-            "write anywhere."
+            "still write anywhere."
         )
     if not online:
         system = "The kernel (seccomp)" if by_seccomp else "Python alone"

@@ -238,7 +238,7 @@ def _mount(
 
 def _call(name: str, *arguments: object) -> None:
     if sys.platform != "linux":
-        raise OSError(f"{sys.platform} has no layers")
+        raise OSError(f"{sys.platform} has none")
     call_library(name, *arguments)
 
 

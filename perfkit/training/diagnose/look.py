@@ -159,11 +159,11 @@ def _run_look(
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, looping, screening)) as running:
-        ticks = _time_ticks(running, traces)
+        ticks = time_ticks(running, traces)
         plan = try_read(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
         run_facts: dict[str, Any] = {
-            "step_s": _step_s(ticks),
+            "step_s": seconds_per_step(ticks),
             "ready_s": ticks[0][0] - began if ticks else 0.0,
             "retraced": traces.anew(),
             "late": settings.set_late(loaded),
@@ -194,7 +194,7 @@ def _run_look(
             yield event
 
 
-def _time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
+def time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
     """When each tick came and how many steps it held, for a second or two."""
     times: list[tuple[float, int]] = []
     for tick in itertools.islice(ticks, _ENOUGH_TICKS):
@@ -208,7 +208,7 @@ def _time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int
     return times
 
 
-def _step_s(ticks: list[tuple[float, int]]) -> float:
+def seconds_per_step(ticks: list[tuple[float, int]]) -> float:
     """Seconds of a step; 0.0 where there was but one."""
     pairs = itertools.pairwise(ticks)
     steps = [(at - before) / count for (before, _), (at, count) in pairs if count]

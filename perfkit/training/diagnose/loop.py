@@ -19,8 +19,9 @@ from typing import Any
 
 from perfkit.engine.tick import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
-from perfkit.questions.shared.loops import Told, Turnstile, wait
+from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
+from perfkit.training.diagnose.backend import wait
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
@@ -297,7 +298,7 @@ class Looping:
             training = making()
             if training is None and not self._steps_made:
                 raise BadParameterError(
-                    "The loop made no step: its data are empty, or used up."
+                    "The loop made no step, because its data are empty or used up."
                 )
             while training is None and self._steps_made and not self.hurry:
                 self._steps_made = self.begun = 0

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import importlib.util
 import inspect
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ class InFile:
             sys.path.insert(0, folder)
         spec = importlib.util.spec_from_file_location(_MODULE, path)
         if spec is None or spec.loader is None:
-            raise BadParameterError(f"{Path(self.path).name} is no file of Python.")
+            raise BadParameterError(f"{Path(self.path).name} is not a Python file.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[_MODULE] = module
         spec.loader.exec_module(module)
@@ -124,7 +125,7 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
             return ""
         except OSError as error:
             refusal = error.strerror or str(error)
-    reason = f"this system gives a process no layers: {refusal}"
+    reason = f"this system allows no layers over folders: {refusal}"
     return guard.guard(folders, keep, reason=reason, lent=lent)
 
 
@@ -145,7 +146,7 @@ def _place_in(text: str) -> tuple[Path, str]:
     file = Path(path).expanduser()
     if not file.is_file():
         raise BadParameterError(
-            f"There is no file {file.name}; give train.py, or FILE.py:make_training."
+            f"There is no file {file.name}; give a script, or FILE.py:make_training."
         )
     file = file.resolve()
     return file, name or (_FUNCTION if _has(file, _FUNCTION) else "")
@@ -282,10 +283,20 @@ def digest(maker: Callable[[], Any]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
+def _text_of(file: str) -> str:
+    # A kernel knows the text of its cells, which lie in no file.
+    lines = linecache.getlines(file) if "ipykernel" in file else []
+    return "".join(lines) or source.text_of(file)
+
+
 def _short(text: str) -> str:
     if len(text) > _LONGEST:
         raise OSError("It is too long to be read.")
     return text
+
+
+# A cell of the same kernel: Python numbers them in a way that no reader sees.
+OTHER_CELL = "another cell"
 
 
 class LineNames:
@@ -314,8 +325,10 @@ class LineNames:
 
     def locate(self, file: str, line: int) -> tuple[str, int, int]:
         """File, cell and line as a reader knows them."""
-        if file == self.of_cell or "ipykernel" in file:
+        if file == self.of_cell:
             return "", 0, line
+        if "ipykernel" in file:
+            return OTHER_CELL, 0, line
         before = [start for start in self.cells_of(file) if start <= line]
         name = os.path.relpath(file, self._root) if self._root else file
         if name.startswith(".."):
@@ -340,7 +353,7 @@ class LineNames:
         if file not in self._texts:
             try:
                 of_cell = self.of_cell and file == self.of_cell
-                text = source_of(self._maker).text if of_cell else source.text_of(file)
+                text = source_of(self._maker).text if of_cell else _text_of(file)
                 self._texts[file] = text.splitlines()
             except UNREADABLE:
                 self._texts[file] = []

@@ -118,8 +118,8 @@ def without_turns_in_words(facts: Facts, budget_s: float, training: str = "") ->
         return ""
     step, first = units.seconds(facts.step_s), units.seconds(facts.ready_s)
     return (
-        f"A step takes about {step}, and setting up {first}, in each fresh process: to "
-        f"see what helps, give {_to_give(needed, training)}."
+        f"A step takes about {step}, and every fresh process needs {first} to set up. "
+        f"To see what helps, give {_to_give(needed, training)}."
     )
 
 
@@ -128,17 +128,16 @@ def in_words(facts: Facts, plan: Planned, training: str = "") -> str:
     step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
     first = float(f"{first:.1g}") if first < 10 else round(first, -1)
     sentence = (
-        f"A step takes about {step}, and setting up {units.seconds(facts.ready_s)}: "
-        f"which part holds the training up shows after {units.seconds(first)} more at "
-        "the earliest"
+        f"A step takes about {step}, and set-up {units.seconds(facts.ready_s)}. The "
+        f"slow part shows after {units.seconds(first)} more at the earliest"
     )
     if not plan.fresh_s:
         again = _to_give(plan.budget_s + 2 * round_s(facts), training)
         return f"{sentence}. To confirm it in fresh processes, give {again}."
-    sentence += ", and what helps is confirmed in fresh processes afterwards"
+    sentence += "; then fresh processes confirm what helps"
     if plan.longest_s > plan.budget_s:
         longest = units.seconds(round(plan.longest_s, -1))
-        sentence += f". What is open then is measured on, {longest} in all at most"
+        sentence += f". Open questions take longer, {longest} in all at most"
     return f"{sentence}."
 
 
@@ -260,7 +259,7 @@ def is_open(measured: Measurement, group: str) -> bool:
 
 def baseline(work: _Work = _no_work) -> Variant:
     """The training as given."""
-    return Variant(AS_GIVEN, work, "The training as it was handed over.")
+    return Variant(AS_GIVEN, work, "The training as you gave it.")
 
 
 def to_variant(change: Change, work: _Work = _no_work) -> Variant:

@@ -30,8 +30,10 @@ from greenlet import getcurrent, greenlet
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
+from perfkit.machine.environment import is_legacy
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
+from perfkit.training.diagnose.backend import load_keras
 from perfkit.training.diagnose.replica import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
@@ -265,7 +267,7 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
 
 # Methods of dicts, bars and environments that steps may be called by as well.
 _COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
-_LIBRARIES = frozenset({"keras", "tensorflow"})
+_LIBRARIES = frozenset({"keras", "tensorflow", "tf_keras"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
 
@@ -298,8 +300,7 @@ class Script:
             BadParameterError: It came to its end without training.
             Exception: What the script raised.
         """
-        import keras
-
+        keras = load_keras()
         tree, looped = parse(self.path), parse(self.path)
         line, steps = self.line_of_fit(tree), MarkSteps(looped).count
         loops = not source.trains_by_fit(tree) or trains_either_way(looped)
@@ -309,29 +310,31 @@ class Script:
         passed = set[int]()
         keras.Model.fit = _taking(real, self, line, passed)
         finder = _NoKeras2()
-        sys.meta_path.insert(0, finder)
+        if not is_legacy(os.environ):
+            sys.meta_path.insert(0, finder)
         try:
             training = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
             if ended.code or not (loops and steps):
                 raise BadParameterError(
-                    f"{Path(self.path).name} ended itself with {ended.code!r} before "
-                    "it trained; if it needs arguments, give them behind `--`."
+                    f"{Path(self.path).name} exited with {ended.code!r} before it "
+                    "trained; if it needs arguments, give them after `--`."
                 ) from None
         except Exception as error:
             # What stands behind a training may need what that has learnt.
             if last := max(passed, default=0):
                 error.add_note(
-                    f"perfkit passed over the calls of fit up to number {last}, whose "
-                    f"histories are zeros here: give --fit {last} to diagnose that one."
+                    f"perfkit skipped the calls of fit up to number {last}, so their "
+                    f"histories are zeros here: --fit {last} diagnoses that call."
                 )
             raise
         finally:
             keras.Model.fit = real
-            sys.meta_path.remove(finder)
+            if finder in sys.meta_path:
+                sys.meta_path.remove(finder)
         if training is None and not (loops and steps):
             raise BadParameterError(
-                f"{Path(self.path).name} came to its end without a call of fit."
+                f"{Path(self.path).name} ended without a call of fit."
             )
         return training
 
@@ -344,8 +347,8 @@ class Script:
         calls = fit_calls(tree)
         if self.fit > len(calls):
             raise BadParameterError(
-                f"{Path(self.path).name} calls fit {len(calls)} times; there is no "
-                f"number {self.fit}."
+                f"{Path(self.path).name} calls fit {len(calls)} times, so there is no "
+                f"call {self.fit}."
             )
         if self.fit:
             return calls[self.fit - 1].lineno
@@ -377,15 +380,23 @@ class Script:
         return main
 
 
-def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
+def script(
+    path: Path, arguments: tuple[str, ...] = (), fit: int = 0, *, keras_2: bool = False
+) -> Script:
     """Read a script and refuse what trains nothing, before anything of it runs.
+
+    Args:
+        path: Of the file.
+        arguments: What stands behind its name on its own command line.
+        fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
+        keras_2: Whether it may train with ``tf_keras``.
 
     Raises:
         BadParameterError: It cannot be read, or nowhere calls what trains.
     """
     if not isinstance(fit, int) or fit < 0:
         raise BadParameterError(
-            f"fit is {fit!r}; give the number of a call of fit, from 1."
+            f"fit is {fit!r}; give the number of a call of fit, 1 or more."
         )
     try:
         files = set[Path]()
@@ -395,7 +406,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         marked = MarkSteps(parse(str(path))).count
     except source.UNREADABLE as error:
         raise unreadable(path, error) from None
-    if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
+    has_keras_2 = "tf_keras" in names and importlib.util.find_spec("tf_keras")
+    if has_keras_2 and not keras_2:
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")
     # Scalers may be all that is fitted where a loop trains.
     fits = bool(names & FITS) and not (scalers and names & STEPS)
@@ -403,7 +415,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
     if not (names & _LIBRARIES and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
-            "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
+            "it calls fit, train_on_batch or GradientTape. perfkit did not run it."
         )
     runner = Script(str(path), arguments, fit, folder_of(path))
     runner.line_of_fit(tree)
@@ -443,7 +455,7 @@ class WholeScript(Script):
         except SystemExit as ended:
             if ended.code not in (None, 0):
                 name = Path(self.path).name
-                raise RunError(f"{name} ended itself with {ended.code!r}.") from None
+                raise RunError(f"{name} exited with {ended.code!r}.") from None
 
 
 def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:
@@ -506,12 +518,10 @@ class _NoKeras2(MetaPathFinder):
 
 def not_trained(arguments: dict[str, Any]) -> Any:
     """What stands for the history of a training that was passed over."""
-    from keras.callbacks import History
-
     names = ["loss", *metrics_of(arguments["self"])]
     if epochs_between(arguments):
         names += [f"val_{name}" for name in names]
-    history: Any = History()
+    history: Any = load_keras().callbacks.History()
     history.set_model(arguments["self"])
     history.epoch = list(range(int(arguments.get("epochs") or 1)))
     history.set_params({"verbose": 0, "epochs": len(history.epoch), "steps": None})
@@ -557,7 +567,8 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         y, weight = arguments.pop("y", None), arguments.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         # A dataset of one's own may have a shape as well.
-        is_complete = kind_of(x) in ("tf.data", "PyDataset") or not hasattr(x, "shape")
+        is_dataset = kind_of(x) in ("tf.data", "PyDataset", "DataLoader")
+        is_complete = is_dataset or not hasattr(x, "shape")
         data = x if y is None and is_complete else tuple(parts)
         # Keras trains for one where a script asks for none.
         hand_over((model, _as_data(data, y), {"epochs": 1} | arguments))

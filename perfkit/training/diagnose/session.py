@@ -123,7 +123,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             yield from self._take_account()
             if isinstance(self._maker, WholeScript):
                 # Its steps are not found: it is accounted for and nothing is swapped.
-                self._keep_account("its steps are not found, so nothing was swapped")
+                self._keep_account("perfkit finds no steps in it")
                 return
             try:
                 yield from self._look()
@@ -180,8 +180,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
             if self._remaining_s <= 0:
                 raise RunError(
-                    f"TensorFlow was not loaded after {self._budget:.0f} s, which is "
-                    "the whole budget: diagnose again with "
+                    f"Loading TensorFlow took the whole budget of {self._budget:.0f} "
+                    "s: diagnose again with "
                     f"{as_budget(2 * self._budget, self._name)}."
                 )
             yield Preparing("Loading TensorFlow, once")
@@ -243,7 +243,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             by_name = {change.name: change for change in self._changes}
             if missing := [name for name in self._only if name not in by_name]:
                 raise BadParameterError(
-                    f"{missing[0]!r} is no change that applies to this training."
+                    f"The change {missing[0]!r} does not apply to this training."
                 )
             self._changes = tuple(s for s in self._changes if s.name in self._only)
 

@@ -51,9 +51,12 @@ class Setting:
 def read_settings() -> dict[str, list[str]]:
     """The lines that set something in this process, by cause.
 
-    Reads TensorFlow's state in this thread, and starts no device.
+    Reads TensorFlow's state in this thread, and starts no device; where TensorFlow is
+    not loaded there is none.
     """
     lines: dict[str, list[str]] = {}
+    if "tensorflow" not in sys.modules:
+        return lines
     for setting in SETTINGS:
         # What is private to TensorFlow may be gone in another version.
         with contextlib.suppress(ImportError, AttributeError):
@@ -259,7 +262,6 @@ def late_in_words(late: Sequence[str]) -> str:
     """Say that variables were set too late."""
     verb, word = ("were", "them") if len(late) > 1 else ("was", "it")
     return (
-        f"{', '.join(late)} {verb} set after TensorFlow had been loaded, and may have "
-        f"had no effect: set {word} before `perfkit diagnose`, or in a cell of its own "
-        "before this one."
+        f"{', '.join(late)} {verb} set after TensorFlow was loaded and may have no "
+        f"effect: set {word} before `perfkit diagnose`, or in an earlier cell."
     )

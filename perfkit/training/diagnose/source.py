@@ -333,7 +333,7 @@ def _code_cells(text: str) -> list[str]:
         cells = json.loads(text).get("cells", [])
         sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     except (AttributeError, LookupError, TypeError):
-        raise ValueError("it is no notebook") from None
+        raise ValueError("it is not a notebook") from None
     for code in sources:
         untimed = _TIMED_LINE.sub(r"\1", _TIMED_CELL.sub("pass", code))
         lines = manager.transform_cell(untimed).rstrip("\n")

@@ -92,7 +92,7 @@ class _Savings:
         trials = (*trials_of(AS_GIVEN), *trials_of(CONTROL))
         names = {label for trial in trials for label in trial.recurring}
         if not names:
-            basis = "No end of an epoch was timed by itself; it is part of the steps."
+            basis = "No end of an epoch was timed by itself; the steps contain it."
             return _unknown("not tested", basis)
         ends_s = [
             self._batch * s.pauses_s for v in (AS_GIVEN, CONTROL) for s in self._runs(v)
@@ -105,8 +105,8 @@ class _Savings:
             remaining_s - doubt,
             remaining_s,
             remaining_s + doubt,
-            f"{' and '.join(sorted(names))}, as all trials saw it, shared out over the "
-            "steps of a real epoch; what goes away with another part is in that.",
+            f"{' and '.join(sorted(names))}, from all trials, divided by the steps of "
+            "a real epoch; without the time that other parts already hold.",
         )
 
     def _saved(self, ratio: float) -> float:
@@ -126,7 +126,7 @@ class _Savings:
 
 def _transfer(savings: _Savings, changes: Sequence[Change], gpus: int) -> Part:
     if not gpus:
-        basis = "There is no GPU: batches stay where they are."
+        basis = "There is no GPU, so nothing is copied."
         return Part(seconds=0.0, grade="inferred", how=basis)
     ahead = next((c for c in changes if c.cause == "host-to-device"), None)
     return savings.by(ahead, "Batches copied to the GPU ahead")
@@ -135,7 +135,7 @@ def _transfer(savings: _Savings, changes: Sequence[Change], gpus: int) -> Part:
 def _dispatch(savings: _Savings, changes: Sequence[Change], facts: Facts) -> Part:
     many = max(changes, key=lambda change: change.steps, default=None)
     if many is None or many.steps <= facts.steps_per_execution:
-        note = "a loop of your own decides that itself" if facts.loop else "not changed"
+        note = "your own loop decides that" if facts.loop else "not changed"
         return _unknown("not tested", f"Several steps at a time: {note}.")
     part = savings.by(many, f"{many.steps} steps at a time")
     if _upper_s(part) == math.inf:
@@ -152,7 +152,7 @@ def _callbacks(savings: _Savings, changes: Sequence[Change], facts: Facts) -> Pa
     ceilings = {c.name for c in off if c.ceiling and savings.compared(c)}
     off = [c for c in off if c.after not in ceilings]
     if not off and not facts.loop:
-        basis = "There is none to leave out."
+        basis = "The training has none."
         return Part(seconds=0.0, grade="measured here", how=basis)
     parts = [savings.by(c, f'"{c.name}"') for c in off]
     if not any(map(savings.compared, off)):
@@ -173,7 +173,7 @@ def _compute(step_s: float, named_parts: dict[str, Part]) -> Part:
     seconds = [part.seconds for part in parts if part.seconds is not None]
     middle = step_s - sum(seconds) if len(seconds) == len(parts) else None
     high = step_s - sum(map(_lower_s, parts))
-    basis = "What the other parts leave of the step."
+    basis = "The step less the other parts."
     if high >= step_s:
         return _unknown("inferred", f"{basis} None of them is known.")
     low = step_s - sum(map(_upper_s, parts))
@@ -189,7 +189,7 @@ def _unexplained(step_s: float, parts: Iterable[Part]) -> Part:
         text = "The parts add up to the step."
         return Part(seconds=0.0, grade="inferred", how=text)
     high = max(0.0, step_s - sum(map(_lower_s, timed_parts)))
-    text = "At most what the parts leave of the step, if each is as small as it may be."
+    text = "At most the step less the other parts, each at its lower end."
     if high >= step_s:
         return _unknown("inferred", "No part is known.")
     return _part(0.0, None, high, text, "inferred")

@@ -43,14 +43,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def steps(data: Iterable[Batch]) -> "Steps[Batch]":
-    """Mark the steps of a loop of your own: ``for batch in perfkit.steps(data): ...``.
+    """Mark the steps of your own loop: ``for batch in perfkit.steps(data): ...``.
 
     Args:
-        data: What the loop takes its batches from, such as a ``tf.data.Dataset``.
+        data: The source of the loop's batches, such as a ``tf.data.Dataset``.
 
     Returns:
-        The same batches. Once the loop has ended it tells the split: how long a step
-        took, and the share of it that went into waiting for input.
+        The same batches. After the loop it shows how long a step took, and the share of
+        it that waited for input.
     """
     return Steps(data)
 
@@ -133,8 +133,8 @@ class Steps(Generic[Batch]):
     def __repr__(self) -> str:
         """Say where the time of a step went."""
         if self._first:
-            return "perfkit.steps: no step was made yet."
-        first = f"The first step took {units.seconds(self.first_s)} and is not counted."
+            return "perfkit.steps: no step yet."
+        first = f"The first step took {units.seconds(self.first_s)} and does not count."
         step_s, share = self.step_s, self.input_share
         if step_s is None or share is None:
             return f"perfkit.steps: 1 step. {first}"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from perfkit.engine.tick import READY, Note, Tick
@@ -60,6 +61,7 @@ class Traced:
     Attributes:
         name: Of the function.
         source: What stands for its source.
+        definition: The file and line where its source begins; None where it has none.
         function: What stands for the function itself: one made anew has another.
         arguments: In words, by name.
         seconds: Of this thread at work, tracing it.
@@ -72,6 +74,7 @@ class Traced:
     arguments: dict[str, str]
     seconds: float
     library: str = ""
+    definition: tuple[str, int] | None = None
 
 
 @dataclass
@@ -157,11 +160,19 @@ class Tracing:
         # Kept, so that no other function gets its number.
         self._references.append((function, code))
         name = str(getattr(options, "name", "a function"))
-        arguments = _arguments(kind)
-        source = (name, id(code))
-        library = _of_library(function)
-        number = id(function)
-        self.traces.append(Traced(name, source, number, arguments, seconds, library))
+        is_code = isinstance(code, CodeType)
+        where = (code.co_filename, code.co_firstlineno) if is_code else None
+        self.traces.append(
+            Traced(
+                name=name,
+                source=(name, id(code)),
+                function=id(function),
+                arguments=_arguments(kind),
+                seconds=seconds,
+                library=_of_library(function),
+                definition=where,
+            )
+        )
 
 
 def display_name(name: str, entry: Mapping[str, Any]) -> str:

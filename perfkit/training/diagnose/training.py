@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 import re
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -18,6 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose import settings
+from perfkit.training.diagnose.backend import (
+    backend_name,
+    leaves,
+    load_keras,
+    map_leaves,
+)
 from perfkit.training.diagnose.source import of_kind
 
 if TYPE_CHECKING:
@@ -28,8 +35,8 @@ _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
 BATCH = 32
 _LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
 KERAS_2 = (
-    "tf_keras, which is Keras 2, and perfkit measures Keras 3: import keras in its "
-    "place, if the training runs with it."
+    "tf_keras, which is Keras 2, but perfkit measures only Keras 3: import keras "
+    "instead, if the training runs with it, or compare both with `perfkit race`."
 )
 
 
@@ -39,7 +46,8 @@ class Training:
 
     Attributes:
         model: Compiled.
-        data: A ``tf.data.Dataset`` of batches, a ``PyDataset``, a function that makes a
+        data: A ``tf.data.Dataset`` of batches, a ``PyDataset`` (in Keras 2 a
+            ``Sequence``), a ``DataLoader`` of PyTorch, a function that makes a
             generator of batches, or a tuple of arrays.
         arguments: Of ``fit``, but for the data and the epochs.
         epochs: As many as the training was to have; 0 where nobody said.
@@ -93,13 +101,12 @@ def handed_over(returned: Any) -> Training:
     Raises:
         BadParameterError: It is something that cannot be trained.
     """
-    import keras
-
+    keras = load_keras()
     sound = isinstance(returned, tuple) and len(returned) in (2, 3)
     if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
         raise BadParameterError(
-            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
-            f"or to run {_LOOP}."
+            f"The function returned {_described(returned)}; it must {_CONTRACT}, or "
+            f"run {_LOOP}."
         )
     model, data, *options = returned
     arguments = dict(options[0]) if options else {}
@@ -125,19 +132,18 @@ def handed_over(returned: Any) -> Training:
 
 
 def _check_model(model: Any) -> None:
-    import keras
-
-    if type(model).__module__.startswith("tf_keras."):
-        raise BadParameterError(f"The model is one of {KERAS_2}")
-    if not isinstance(model, keras.Model):
+    if not isinstance(model, load_keras().Model):
+        if type(model).__module__.startswith("tf_keras."):
+            raise BadParameterError(f"The model comes from {KERAS_2}")
         raise BadParameterError(
-            f"The first thing returned is {_described(model)}, no Keras model; "
+            f"The first return value is {_described(model)}, not a Keras model; "
             f"{_CONTRACT}."
         )
-    if not model.compiled:
+    # Keras 2 has no public name for it.
+    if not getattr(model, "compiled", getattr(model, "_is_compiled", False)):
         raise BadParameterError(
             "The model is not compiled: call model.compile(optimizer=..., loss=...) "
-            "before it is returned."
+            "before you return it."
         )
 
 
@@ -171,13 +177,14 @@ def _described(value: Any) -> str:
 
 def kind_of(data: Any) -> str:
     """Name the kind of the data; "" where it is none that ``fit`` takes."""
-    import keras
-    import tensorflow as tf
-
-    if isinstance(data, tf.data.Dataset):
+    tf, torch = (sys.modules.get(name) for name in ("tensorflow", "torch"))
+    if tf and isinstance(data, tf.data.Dataset):
         return "tf.data"
-    if isinstance(data, keras.utils.PyDataset):
+    # Keras 3 calls it so as well.
+    if isinstance(data, load_keras().utils.Sequence):
         return "PyDataset"
+    if torch and isinstance(data, torch.utils.data.DataLoader):
+        return "DataLoader"
     if _are_arrays(data):
         return "arrays"
     if callable(data):
@@ -191,7 +198,7 @@ def first_batch(training: Training) -> Any:
     Raises:
         StopIteration: There is none.
     """
-    if training.kind == "tf.data":
+    if training.kind in ("tf.data", "DataLoader"):
         return next(iter(training.data))
     if training.kind == "PyDataset":
         item = training.data[0]
@@ -204,9 +211,7 @@ def first_batch(training: Training) -> Any:
 
 def examples_in(batch: Any) -> int:
     """Count the examples of a batch; 1 where it does not tell."""
-    import tensorflow as tf
-
-    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
+    shapes: Any = (getattr(part, "shape", ()) for part in leaves(batch))
     # A number that comes with a batch, such as that of the step, has no examples.
     return next((int(shape[0]) for shape in shapes if len(shape)), 1)
 
@@ -224,9 +229,8 @@ def steps_of(training: Training) -> int | None:
 
 def updates_once(model: Any) -> bool:
     """Whether the optimizer counts every step: it is Keras's own, with one update."""
-    import keras
-
-    custom = getattr(model.train_step, "__func__", None) is not keras.Model.train_step
+    plain = load_keras().Model.train_step
+    custom = getattr(model.train_step, "__func__", None) is not plain
     # Shorter floats have theirs wrapped.
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     gathers = getattr(optimizer, "gradient_accumulation_steps", None)
@@ -251,13 +255,11 @@ def _trained(data: Any, arguments: dict[str, Any]) -> int:
 
 def metrics_of(model: Any) -> tuple[str, ...]:
     """Names of the metrics that a model was compiled with, the loss apart."""
-    import keras
-
     # Its configuration holds them, too, and is made of all else that was compiled:
     # not every loss, metric and schedule can be put into words.
     compiled = getattr(model, "_compile_metrics", None)
-    leaves = keras.tree.flatten(getattr(compiled, "_user_metrics", None))
-    return tuple(name_of_metric(leaf)[:60] for leaf in leaves if leaf is not None)
+    metrics = leaves(getattr(compiled, "_user_metrics", None))
+    return tuple(name_of_metric(leaf)[:60] for leaf in metrics if leaf is not None)
 
 
 def name_of_metric(metric: Any) -> str:
@@ -305,9 +307,9 @@ def _batches_of(data: Any) -> int | None:
     if kind == "tf.data":
         count = int(data.cardinality())
         return count if count > 0 else None
-    if kind == "PyDataset" and data.num_batches is not None:
-        return int(data.num_batches)
-    return None
+    if kind == "PyDataset" and hasattr(data, "num_batches"):
+        return None if data.num_batches is None else int(data.num_batches)
+    return len(data) if kind in ("PyDataset", "DataLoader") else None
 
 
 # Arrays as ``fit`` takes them: any structure whose leaves have a row per example.
@@ -315,27 +317,21 @@ def _batches_of(data: Any) -> int | None:
 
 def _are_arrays(data: Any) -> bool:
     """Whether these are arrays: a tuple or list of them, or of structures of them."""
-    import tensorflow as tf
-
     if not isinstance(data, tuple | list):
         return False
     # Sample weights that are None are none.
-    leaves = [leaf for leaf in tf.nest.flatten(data) if leaf is not None]
-    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+    arrays = [leaf for leaf in leaves(data) if leaf is not None]
+    return bool(arrays) and all(hasattr(array, "shape") for array in arrays)
 
 
 def _count(data: Any) -> int:
-    import tensorflow as tf
-
     # What is sparse or ragged has a shape and no length.
-    return int(tf.nest.flatten(data)[0].shape[0])
+    return int(next(leaves(data)).shape[0])
 
 
 def as_batches(data: Any) -> Any:
     """The same as ``fit`` hands it to a step: what is alone is in no tuple."""
-    import tensorflow as tf
-
-    data = tf.nest.map_structure(_as_tensor, data)
+    data = map_leaves(_as_tensor, data)
     alone = isinstance(data, tuple) and len(data) == 1
     return data[0] if alone and not isinstance(data[0], tuple | list) else data
 
@@ -348,18 +344,15 @@ def parted(data: Any, share: float) -> tuple[Any, Any]:
 
 def _part(data: Any, rows: slice) -> Any:
     """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
-    if isinstance(data, tuple | list):
-        return tuple(_part(part, rows) for part in data)
-    if isinstance(data, dict):
-        return {name: _part(part, rows) for name, part in data.items()}
-    return data if data is None else _rows(data, rows)
+    return map_leaves(lambda array: _rows(array, rows), data)
 
 
 def _rows(array: Any, rows: slice) -> Any:
-    """Some rows of an array, by their places."""
-    import tensorflow as tf
-
-    if isinstance(array, tf.SparseTensor):
+    """Some rows of an array, by their places; nothing of what is None."""
+    if array is None:
+        return None
+    tf = sys.modules.get("tensorflow")
+    if tf and isinstance(array, tf.SparseTensor):
         first, last, _ = rows.indices(int(array.shape[0]))
         row_shape = array.shape[1:]
         begin = [first, *(0 for _ in row_shape)]
@@ -373,10 +366,10 @@ def _rows(array: Any, rows: slice) -> Any:
 
 def _as_tensor(array: Any) -> Any:
     """What Keras makes of a table or a sparse matrix; all else as it is."""
-    import numpy as np
-    import tensorflow as tf
+    if hasattr(array, "tocoo") and backend_name() == "tensorflow":
+        import numpy as np
+        import tensorflow as tf
 
-    if hasattr(array, "tocoo"):
         matrix = array.tocoo()
         places = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
         return tf.sparse.reorder(tf.SparseTensor(places, matrix.data, matrix.shape))
@@ -421,11 +414,9 @@ _STEERED = frozenset(
 
 def list_callbacks(callbacks: Any) -> list[Any]:
     """List callbacks as ``fit`` takes them: one, a list, or a ``CallbackList``."""
-    import keras
-
     if callbacks is None:
         return []
-    if isinstance(callbacks, keras.callbacks.CallbackList):
+    if isinstance(callbacks, load_keras().callbacks.CallbackList):
         callbacks = callbacks.callbacks
     if isinstance(callbacks, list | tuple):
         return [callback for part in callbacks for callback in list_callbacks(part)]
@@ -532,11 +523,10 @@ def _see_every_step(callback: Any, epoch: int | None, times: int) -> None:
 
 def _go_on(callback: Any) -> None:
     """Keep it from ending the training, and from what it does only at the end."""
-    import keras
-
-    if isinstance(callback, keras.callbacks.EarlyStopping):
+    callbacks = load_keras().callbacks
+    if isinstance(callback, callbacks.EarlyStopping):
         callback.patience = _NEVER
-    if isinstance(callback, keras.callbacks.TerminateOnNaN):
+    if isinstance(callback, callbacks.TerminateOnNaN):
         callback.raise_error = False
 
 
@@ -553,8 +543,7 @@ def _renumber(callback: Any, hook: str, epochs: int) -> None:
 
 
 def _write_elsewhere(callback: Any, index: int) -> None:
-    from keras import callbacks as keras_callbacks
-
+    keras_callbacks = load_keras().callbacks
     places = {
         keras_callbacks.ModelCheckpoint: "filepath",
         keras_callbacks.CSVLogger: "filename",

@@ -38,16 +38,16 @@ _BUSY_CORES = 0.5
 # What is known where a ceiling brings much, and no change of what it leaves out.
 _HELD_UP = {
     WITHOUT_INPUT: "Its input slows this training",
-    WITHOUT_OBSERVERS: "What watches this training slows it",
+    WITHOUT_OBSERVERS: "Callbacks, metrics or validation slow this training",
 }
 _ANY_INPUT = "Without any input it"
-_NO_REMEDY = "how to change that is not known yet"
-_NOT_KNOWN = "Whether anything slows this training is not known yet."
+_NO_REMEDY = "which change helps is not known yet"
+_NOT_KNOWN = "This run does not show whether anything slows this training."
 _REMEDIES = {
     "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
-    "timed-out": "Train it alone for a minute: see whether its data ever come, and "
-    "whether its first step ever ends.",
-    "crashed": "Train by itself, without perfkit, and fix what that says.",
+    "timed-out": "Run it without perfkit for a minute: does its first batch arrive, "
+    "and does its first step end?",
+    "crashed": "Run it without perfkit, and fix the error that you see.",
     "stopped": "Diagnose again, and let it run until the first round is over.",
 }
 
@@ -98,7 +98,7 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         headline = "This training could not be run."
     elif ending.startswith("raised "):
         # What the first look has seen at work can be run, and its own code ends it.
-        headline = "This training makes some steps, then ends with an error."
+        headline = "This training ends with an error after its first steps."
     return Verdict(
         headline=headline,
         much=text,
@@ -112,7 +112,7 @@ def _traced(diagnosis: Diagnosis) -> Iterator[str]:
     """What the first look saw being traced again and again."""
     for name, entry in (diagnosis.facts.get("retraced") or {}).items():
         anew, took = int(entry["traces"]) - 1, units.seconds(float(entry["seconds"]))
-        sentence = f"{tracing.display_name(name, entry)} was traced anew {anew} times"
+        sentence = f"{tracing.display_name(name, entry)} was retraced {anew} times"
         yield f"{sentence[:1].upper()}{sentence[1:]}, {took} in all. "
 
 
@@ -124,10 +124,10 @@ def _applied(diagnosis: Diagnosis) -> Verdict | None:
     together = diagnosis.together if compared.variant == TOGETHER else None
     names = listed(together.changes if together else [compared.variant])
     headlines = {
-        "faster": f"Keep {names}: the training is faster so.",
-        "slower": f"Do without {names}: the training is slower so.",
-        "no difference shown": f"{names} changes nothing that shows.",
-        "too noisy to say": f"Whether {names} makes it faster is not known yet.",
+        "faster": f"Keep {names}: the training runs faster.",
+        "slower": f"Drop {names}: the training runs slower.",
+        "no difference shown": f"No difference shown with {names}.",
+        "too noisy to say": f"This run does not show whether {names} helps.",
     }
     effect = ""
     if compared.is_judged and units.is_known(compared.low, compared.high):
@@ -155,7 +155,7 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
-        right = f"Nothing is wrong in {_subject(diagnosis)}. "
+        right = f"Nothing is wrong with {_subject(diagnosis)}. "
         lead = right if _is_little(diagnosis) else ""
         headline = f"{lead}For more speed, {_low(headline)}"
     text = _effect(
@@ -191,8 +191,8 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
         advice = _again(diagnosis)
         if not diagnosis.comparisons and not open_yet:
-            text = f"{step}; nothing in it can be changed without its code."
-            advice = "`perfkit lines` shows which lines its time goes to."
+            text = f"{step}; perfkit can change nothing in it from outside."
+            advice = "`perfkit lines` shows which lines take the time."
         if reason := diagnosis.untested.get("eager"):
             advice = as_sentence(reason)
         return Verdict(
@@ -205,7 +205,7 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
     if little := next((c for c in diagnosis.causes if c.ceiling), None):
         text = _effect(diagnosis, little.speedup, little.subject, would=True)
-    headline = f"Nothing is wrong in {_subject(diagnosis)}."
+    headline = f"Nothing is wrong with {_subject(diagnosis)}."
     if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
         headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
@@ -213,7 +213,7 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     left_out = diagnosis.left_out
     comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
-    work = "Most of a step is its own work: only less of that makes it faster."
+    work = "Most of a step is computing, so only less computing makes it faster."
     return Verdict(
         headline=headline,
         much=text,
@@ -276,7 +276,7 @@ def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     """What could change the decision for a change."""
     cache_bytes = diagnosis.facts.get("pipeline", {}).get("bytes")
     if cause.cause == "no-cache" and isinstance(cache_bytes, int | float):
-        yield f"It keeps {units.size(cache_bytes)} in memory."
+        yield f"The cache takes {units.size(cache_bytes)} of memory."
     if cause.mind:
         yield cause.mind
     together = diagnosis.together
@@ -284,7 +284,7 @@ def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     at_once = together is not None and cause.change in together.changes
     if together and at_once and together.speedup.high < cause.speedup.low:
         names = listed(together.changes)
-        yield f"Do not make all of it: {names} at once run {together.speedup.brief}."
+        yield f"Don't combine them: {names} together run {together.speedup.brief}."
     yield from _between(diagnosis)
     if cause.cause != "contention":
         yield from _disturbance(diagnosis)
@@ -298,8 +298,8 @@ def _between(diagnosis: Diagnosis) -> Iterator[str]:
     """What comes again in the real training and is in no rate here."""
     if diagnosis.facts.get("again"):
         yield (
-            "The script calls fit again and again: what a call of it costs beside its "
-            "steps is in no rate here."
+            "The script calls fit again and again. The rates here leave out what each "
+            "call costs beside its steps."
         )
     between_s = float(diagnosis.facts.get("between_s") or 0)
     if between_s > LONG_BETWEEN_S:
@@ -307,8 +307,8 @@ def _between(diagnosis: Diagnosis) -> Iterator[str]:
         steps_s = step_s * int(diagnosis.facts.get("steps") or 0)
         beside = f", beside {_short(steps_s)} of steps" if steps_s else ""
         yield (
-            f"From epoch to epoch its own code took {_short(between_s)}{beside}: no "
-            "rate here counts that, and no change of it was tried."
+            f"Between epochs its own code took {_short(between_s)}{beside}. The rates "
+            "here leave that out, and no change of it was tried."
         )
 
 
@@ -330,11 +330,11 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
         before = "Then "
     for cause in causes:
         if cause.ceiling:
-            qualifier = " at most, by what is not known yet"
+            qualifier = " at most; which change brings that is not known yet"
         elif best.ceiling:
             qualifier = ""
         elif cause.speedup.high >= best.speedup.low:
-            qualifier = " by itself, which may be as much"
+            qualifier = " by itself, perhaps as much as the first"
         else:
             qualifier = " by itself"
         action = _low(cause.do) if before else cause.do
@@ -367,17 +367,17 @@ def _to_give(diagnosis: Diagnosis) -> str:
 def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
     if plan := _to_give(diagnosis):
-        yield f"Planned by its first steps: {plan}"
+        yield f"Planned from its first steps: {plan}"
     yield from _ends(diagnosis)
     if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
-        yield "It is compute-bound: most of its time is the work of its steps."
+        yield "It is compute-bound: it spends most of a step computing."
     yield from _remarks(diagnosis)
 
 
 def _step(diagnosis: Diagnosis) -> str:
     step = diagnosis.step
     if step is None or not units.is_known(step.low, step.high):
-        return "How long a step takes as it is is not known yet"
+        return "The time of a step is not known yet"
     return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
 
 
@@ -386,13 +386,13 @@ def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     step, limit = diagnosis.step, diagnosis.ceiling
     if step and units.is_known(step.low, step.high):
         median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
-        yield Fact("A step as given", median, f"{low} to {high}")
+        yield Fact("A step, unchanged", median, f"{low} to {high}")
     best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
     noise = max(CLAIMED, diagnosis.noise_floor or 1)
     is_plain = limit and limit.low > 1 and limit.estimate >= noise
     if best and limit and is_plain and diagnosis.explained(WITHOUT_INPUT) <= limit.high:
         share = units.percent(recovered(best.speedup, limit))
-        yield Fact(f'Of the time that input costs, "{best.change}" gets back', share)
+        yield Fact(f'Share of the input time that "{best.change}" saves', share)
 
 
 def recovered(gain: Gain, limit: Gain) -> float:
@@ -412,10 +412,10 @@ def _ends(diagnosis: Diagnosis) -> Iterator[str]:
     differ_s = (max(ends) - min(ends)) * batch / examples[0]
     if differ_s > _DIFFER * diagnosis.step.median_s:
         yield (
-            f"An end of an epoch took {units.seconds(min(ends))} to "
-            f"{units.seconds(max(ends))}: a pipeline that is dropped may wait for its "
-            "tuning thread, which sleeps. All changes are charged with that alike, so "
-            "one that makes steps faster may bring more than is shown."
+            f"Ends of epochs took {units.seconds(min(ends))} to "
+            f"{units.seconds(max(ends))}: a dropped pipeline may wait until its tuning "
+            "thread wakes. Every change is charged the same for that, so one that "
+            "speeds up steps may bring more than is shown."
         )
 
 
@@ -427,7 +427,7 @@ def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
     if names:
         yield settings.late_in_words(names)
     if reason := diagnosis.notes.get(NO_TURNS):
-        yield f"No change could be tried in the process that was set up: {reason}"
+        yield f"No change could be tried in the process of the first look: {reason}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -51,7 +51,7 @@ class Marks:
                 tf.profiler.experimental.start(self._folder, options=self._options())
         except tf.errors.AlreadyExistsError:
             raise BadParameterError(
-                "Another profiler runs in this training; take it out, such as "
+                "Another profiler runs in this training; remove it, such as the "
                 "profile_batch of a TensorBoard callback."
             ) from None
 
@@ -251,10 +251,10 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
     at_a_time = _run(maker, course)
     if not course.traced:
         raise BadParameterError(
-            f"The data were used up after {course.made} steps, before {steps} could be "
+            f"The data ended after {course.made} steps, before {steps} could be "
             "traced; ask for fewer steps, or repeat the data."
             if course.made
-            else "The training made no step: its data are empty, or used up."
+            else "The training made no step, because its data are empty or used up."
         )
     yield Note(
         STEPPED,

@@ -8,6 +8,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
 import tempfile
 import threading
@@ -28,7 +29,7 @@ from perfkit.machine.environment import anonymize, check_trains
 from perfkit.machine.record import Machine
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.training.diagnose import failure
-from perfkit.training.diagnose.maker import digest, maker, name_of
+from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.profile.course import STEPPED, stepped, traces
 
 MOST_STEPS, LONGEST_S = 10, 300.0
@@ -43,27 +44,28 @@ def profile(
     timeout: float = LONGEST_S,
     replay: str | Path | None = None,
 ) -> Profile:
-    """Trace a few steps of a training of yours, and read the trace into tables.
+    """Trace a few steps of your training, and read the trace into tables.
 
-    The training is made and run in a fresh process, until it is warm. Then so many
-    steps are timed without the tracer, then with it, then without it again, so that its
-    own cost is known. Nothing of yours is changed, and the trace is not kept.
+    The training runs in a fresh process until it is warm. perfkit then times some steps
+    without the tracer, with it, and without it again, to know what the tracer costs.
+    Your code stays unchanged, and the trace is not kept.
 
     Args:
         make_training: The function as ``diagnose`` takes it, or
             ``"FILE.py:make_training"``.
-        steps: To trace, 1 to 10; more make a trace large, and tell nothing new.
+        steps: Steps to trace, 1 to 10; more make the trace large and tell nothing new.
         timeout: Seconds after which the training counts as hung.
-        replay: A recorded profile of this very code to show in place of a run; see
+        replay: A recorded profile of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
-        BadParameterError: What was given is no training, or a value is not accepted.
+        BadParameterError: ``make_training`` is not a training, or a value is not
+            accepted.
         MissingPartError: xprof, which reads the trace, is not installed, there is no
             Keras 3 on TensorFlow, or there is no such recording.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
-        BadFileError: The file of a recording that is no profile.
+        BadFileError: The file of the recording is not a profile.
     """
     _check(steps, timeout)
     make = maker(make_training)
@@ -71,7 +73,7 @@ def profile(
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
     xprof = version()
-    check_trains()
+    check_trains(os.environ | assigned(make))
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
     # One after the other: two measurements at once would measure each other.
@@ -137,7 +139,7 @@ def version() -> str:
     """
     if importlib.util.find_spec("xprof") is None:
         raise MissingPartError(
-            "A profile is read by xprof, which is not installed in this environment: "
+            "A profile needs xprof, which is not installed in this environment: "
             + installing('"xprof>=2.22"')
         )
     return importlib.metadata.version("xprof")
@@ -323,7 +325,7 @@ _PRIVILEGES = re.compile(
 )
 _CUPTI = re.compile(r"cupti", re.IGNORECASE)
 _NO_GPU = "TensorFlow computes on no GPU here, so there are no kernels."
-_REST = "All else is here, and what perfkit.diagnose measures needs none of it."
+_REST = "The rest of the profile is here, and perfkit.diagnose needs no kernels."
 _WSL = ("wsl1", "wsl2")
 _ON_WSL = (
     "in Windows, open NVIDIA's control panel as administrator, enable the developer "
@@ -333,7 +335,7 @@ _ON_LINUX = (
     "write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file in "
     "/etc/modprobe.d, as root, and restart the machine"
 )
-_IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that does not do, "
+_IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that fails, "
 
 
 def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
@@ -349,7 +351,7 @@ def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
         return _NO_GPU
     if _PRIVILEGES.search(log):
         return (
-            "The driver keeps what its GPU does from this user (CUPTI): "
+            "The driver hides the GPU's counters from this user (CUPTI): "
             f"{_remedy(machine)}. {_REST}"
         )
     if _CUPTI.search(log):
@@ -357,14 +359,14 @@ def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
         # Without the head of a line of the log.
         words = line.split("] ", 1)[-1].strip().rstrip(".")[:160]
         return (
-            f"CUPTI, which tells what a GPU does, did not work ({words}): "
-            'python -m pip install "tensorflow[and-cuda]" brings the one that this '
+            f"CUPTI, which records what a GPU does, did not work ({words}): "
+            'python -m pip install "tensorflow[and-cuda]" installs the one that this '
             f"TensorFlow needs. {_REST}"
         )
     software = machine.software
     boxed = software and (software.container or software.platform in _WSL)
-    where = "; on WSL and in containers that is often so" if boxed else ""
-    return f"The trace holds nothing of the GPU, and no reason{where}. {_REST}"
+    where = ", as is common on WSL and in containers" if boxed else ""
+    return f"The trace has no record of the GPU and gives no reason{where}. {_REST}"
 
 
 def _remedy(machine: Machine) -> str:
@@ -387,8 +389,8 @@ _READERS: dict[str, tuple[str, Reader[Any]]] = {
 MOST = 500
 _NO_STEPS = "xprof found no whole step in the trace; trace more of them."
 _NO_MEMORY = (
-    "The trace holds nothing of the memory: no allocator told what it did while the "
-    "steps were traced."
+    "The trace has no record of memory, because no allocator reported anything while "
+    "the steps were traced."
 )
 
 

@@ -106,10 +106,10 @@ class Commit:
             target = self.tree / path.resolve().relative_to(self.top)
         except ValueError:
             raise BadParameterError(
-                f"{path.name} does not lie in the repository {self.top.name}."
+                f"{path.name} is not in the repository {self.top.name}."
             ) from None
         if not target.exists():
-            raise BadParameterError(f"{self.name} has no {path.name} in that place.")
+            raise BadParameterError(f"{self.name} has no {path.name} in that folder.")
         return target
 
     @property
@@ -243,8 +243,8 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
         lines = error.stderr.decode(errors="replace").splitlines() or [str(error)]
         reason = next((line for line in lines if line.startswith("fatal:")), lines[-1])
         refusal = (
-            f"git refused ({reason}): give a commit of the repository that the script "
-            "lies in, such as main or HEAD~1."
+            f"git refused ({reason}): give a commit of the script's repository, such "
+            "as main or HEAD~1."
         )
     except subprocess.TimeoutExpired:
         refusal = f"git {arguments[0]} took longer than {_GIT_S:.0f} s."

@@ -62,8 +62,8 @@ _SAME_JOB = "same_job"
 _TITLE = "photos: how many times as fast as it was found"
 _NO_RUNG = "There is no rung yet: edit photos, and call perfkit.ladder(photos)."
 _UNCHANGED = (
-    "Nothing runs yet: {name} is still the training as found. Change one of its lines, "
-    "then run both cells again."
+    "Nothing runs yet, because {name} is still the training as found. Change one of "
+    "its lines, then run both cells again."
 )
 
 
@@ -206,26 +206,26 @@ def ladder(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Ladder:
-    """Race the course's training as you edited it against itself as found.
+    """Race your edited copy of the course's training against the original.
 
-    The race is a rung of the ladder, whose chart shows the newest race of each label.
-    Where nothing was edited yet, nothing runs.
+    Each race is a rung of the ladder, whose chart shows the newest race of each label.
+    If you have edited nothing yet, nothing runs.
 
     Args:
         training: The edited ``photos``, as ``perfkit.race`` takes it; None only shows
             the ladder so far.
-        label: What was edited, such as ``"cached input"``; "" for the function's name.
+        label: Your edit, such as ``"cached input"``; "" for the function's name.
         budget: Seconds of the race, as ``perfkit.race`` takes them.
         guess: How many times as fast you expect it to be; the race keeps it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are; None for ``perfkit-findings`` here.
-        replay: A recorded race of this very code to show in place of a run; see
+        replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
-        BadParameterError: It is no function, or the label is none.
-        MissingPartError: The training as found is not here, or there is no recording.
-        RunError: A side cannot be run; the sentence says which, and why.
+        BadParameterError: It is not a function, or the label is not one.
+        MissingPartError: The original training is not here, or there is no recording.
+        RunError: A side cannot run; the sentence says which, and why.
     """
     check_seed(seed)
     home, original = home_of(folder), training_as_found()
@@ -270,8 +270,8 @@ def training_as_found() -> InFile:
         if path.is_file():
             return InFile(str(path), _FUNCTION)
     raise MissingPartError(
-        f"notebooks/{_FILE}, which the ladder starts from, is not here: fetch perfkit "
-        "anew, with its notebooks."
+        f"notebooks/{_FILE}, where the ladder starts, is missing: fetch perfkit again, "
+        "with its notebooks."
     )
 
 
@@ -338,7 +338,7 @@ def _function_of(training: Any) -> Callable[[], Any]:
 def _label_of(label: str, edited: Callable[[], Any]) -> str:
     if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
         raise BadParameterError(
-            f"label is {label!r}; say what was edited, such as 'cached input'."
+            f"label is {label!r}; say what you edited, such as 'cached input'."
         )
     return plain(label, _LONGEST_LABEL) or name_of(edited)
 
@@ -378,6 +378,6 @@ def _open_recording(
     except MissingPartError:
         edited = race.sides[1].maker
         raise MissingPartError(
-            f"{holder(place)} holds no race of {name_of(edited)} as it is written "
-            f"here: {MEASURE}"
+            f"{holder(place)} holds no race of this version of {name_of(edited)}: "
+            f"{MEASURE}"
         ) from None

@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import math
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,10 +29,14 @@ from perfkit.findings.shown import Shown
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
 from perfkit.questions import unknown
+from perfkit.training.diagnose.backend import load_keras
+from perfkit.training.diagnose.epochs import to_callback
 from perfkit.training.diagnose.training import list_callbacks
 
 # A note of a trial: how its model was compiled.
 COMPILED = "compiled"
+# A note of a trial: seconds from its start until its first step was done.
+FIRST_STEP = "first step"
 # Every one of the first steps notes its loss, later ones ever more seldom.
 _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 # So many of the first losses are compared; means lie apart where they differ by so many
@@ -40,8 +45,8 @@ _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
 _NEXT = (
-    "Give a loss that every side reaches, or the race more seconds; trainings that set "
-    "a seed of their own show one start alone."
+    "Ask for a loss that every side reaches, or give the race more seconds. A training "
+    "with a fixed seed shows only one start."
 )
 
 # After so many examples, the mean loss since the point before.
@@ -60,6 +65,7 @@ class Learning:
 
     def __init__(self, maker: Callable[[], Any], batch: int = 1) -> None:
         self._maker, self._batch = maker, batch
+        self._began = time.perf_counter()
         self._news: dict[str, Any] = {}
         self._losses: list[tuple[int, float]] = []
         # Steps of earlier epochs, of this one, and of this one at the last noted loss;
@@ -72,12 +78,10 @@ class Learning:
         training = self._maker()
         if not isinstance(training, tuple) or len(training) not in (2, 3):
             return training
-        import keras
-
         model, data, *options = training
         arguments = dict(options[0]) if options else {}
         callbacks, callback = arguments.get("callbacks"), self._callback()
-        if isinstance(callbacks, keras.callbacks.CallbackList):
+        if isinstance(callbacks, load_keras().callbacks.CallbackList):
             # Appended, because fit would add a progress bar to a list of its own.
             callbacks.callbacks.append(callback)
         else:
@@ -90,9 +94,7 @@ class Learning:
         yield from (Note(name, value) for name, value in news.items())
 
     def _callback(self) -> Any:
-        from keras.callbacks import LambdaCallback
-
-        callback: Any = LambdaCallback(
+        callback: Any = to_callback(
             on_train_begin=lambda logs: self._begin(callback.model),
             on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
             on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
@@ -116,6 +118,8 @@ class Learning:
         if steps < self._next or loss is None or len(self._losses) >= _MOST:
             return
         total = float(loss) * step
+        if not self._losses:
+            self._news[FIRST_STEP] = time.perf_counter() - self._began
         between = (total - self._sum) / (step - self._noted_step)
         self._losses.append((steps * self._batch, between))
         self._noted_step, self._sum = step, total
@@ -125,15 +129,14 @@ class Learning:
 
 def describe(model: Any) -> dict[str, Any]:
     """Describe by what a model learns, in words and numbers alone."""
-    from keras.optimizers.schedules import LearningRateSchedule
-
+    schedules = load_keras().optimizers.schedules
     optimizer = model.optimizer
     rate: Any = getattr(optimizer, "learning_rate", None)
     with contextlib.suppress(TypeError, ValueError):
         rate = float(rate)
     # Of a schedule Keras gives the rate at this step.
     schedule = getattr(optimizer, "_learning_rate", None)
-    if isinstance(rate, float) and isinstance(schedule, LearningRateSchedule):
+    if isinstance(rate, float) and isinstance(schedule, schedules.LearningRateSchedule):
         rate = f"{type(schedule).__name__} from {units.significant(rate)}"
     loss = getattr(model, "loss", None)
     return {
@@ -239,27 +242,28 @@ class TimeToLoss(Shown):
 def time_to_loss(
     finding: Finding, loss: float, *, against: str = "", guess: str = ""
 ) -> TimeToLoss:
-    """Say how soon each side of a race reaches a loss, from what its trials noted.
+    """Say how soon each side of a race reaches a loss.
 
-    A trial is there once no later loss is above it. The first step is not counted. It
-    is the loss of training: give data that do not repeat, or it is that of examples
-    that were seen before. Fewer than three rounds, or seeds, claim nothing.
+    A trial has reached it once no later loss is higher. The first step does not count.
+    It is the training loss, so give data that do not repeat: otherwise the examples are
+    not new. With fewer than three rounds, or seeds, it claims nothing.
 
     Args:
-        finding: Of ``perfkit.race``.
-        loss: The loss to reach, above what training can come down to.
-        against: The side that the others are compared with; "" for the first.
-        guess: How many times as fast as that one the best of them gets there, such as
-            ``"2x"``; it stands in the report.
+        finding: The finding of a race.
+        loss: The loss to reach, which the training must be able to reach.
+        against: The side to compare the others with; "" for the first.
+        guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
+            in the report.
 
     Raises:
-        BadParameterError: It is no race, has no such side, or the loss is no number.
+        BadParameterError: It is not a race, has no such side, or the loss is not a
+            number.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
     if not isinstance(sides, list | tuple) or len(sides) < 2:
         raise BadParameterError(
-            "time_to_loss() takes what perfkit.race found, such as "
+            "time_to_loss() takes the finding of a race, such as "
             "`time_to_loss(perfkit.race(make_a, make_b), 0.5)`."
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
@@ -358,14 +362,14 @@ def _verdict(
 ) -> Verdict:
     if best is None or best.verdict == "too noisy to say":
         return Verdict(
-            headline=f"Which side reaches {goal} sooner is not known yet.",
+            headline=f"This race does not show which side reaches {goal} sooner.",
             sure="not known yet",
             next=_NEXT,
         )
     (side, _, time, _), (first, _, before, _) = rows[best.variant], rows[best.baseline]
     headline = f"To {goal}, {side} is {best.as_fast_as} {first}."
     if best.is_noise:
-        headline = f"To {goal}, {side} and {first} show no difference."
+        headline = f"No difference shown between {side} and {first} to {goal}."
     return Verdict(
         headline=headline,
         much=f"It takes {units.instead(time, before)} of training.",

@@ -32,7 +32,7 @@ from perfkit.training.diagnose.rounds import AS_GIVEN, baseline, to_variant
 from perfkit.training.diagnose.split import split
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
-from perfkit.training.race.sides import LEFT, Side, Work
+from perfkit.training.race.sides import LEFT, First, Side, Work
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 # What a reader calls the parts of a step.
@@ -45,20 +45,20 @@ _PARTS = {
     "compute": "compute",
 }
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
-_TOO_FEW = f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
+_TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
 _LEARNS = (
-    "{name} learns otherwise: tune its learning rate anew, and watch the validation "
+    "{name} learns differently: tune its learning rate again, and watch the validation "
     "loss."
 )
 _LEFT = (
-    "{two} ran with {names} of the working tree, which git does not keep or both sides "
-    "share: what has changed there is not measured. Install each version with "
-    "`pip install .` into an environment of its own, and race those with --python."
+    "{two} ran with {names} from the working tree, so changes there are not measured: "
+    "git does not keep it, or both sides share it. To race it, run `pip install .` for "
+    "each version in an environment of its own, and use --python."
 )
-_ALIKE = "{name}: The losses of their first steps are the same."
+_ALIKE = "{name}: both sides have the same first losses."
 _NO_LOSS = (
-    "{name} is a loop of your own, and how that learns is not seen here: check that "
-    "both sides do the same."
+    "{name} is a loop of your own, so perfkit does not see its losses: check that both "
+    "sides do the same."
 )
 
 
@@ -109,6 +109,10 @@ class Race(Experiment):
             side.name: Variant(side.name, self.work(side), against=self.baseline)
             for side in self.sides
         }
+
+    def look(self, side: Side) -> Callable[[], Iterator[Any]]:
+        """Make the first look at a side, which notes its facts."""
+        return First(side)
 
     def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
         """Make a trial of a side, without these parts of it."""
@@ -264,10 +268,10 @@ def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]
         return f"{than}; by how much is not known yet.", ""
     if compared.verdict == "no difference shown":
         largest = max(compared.high, 1 / compared.low) - 1
-        headline = f"No difference between {side} and {baseline} is shown."
-        return headline, f"any is below {units.percent(largest)}"
+        headline = f"No difference shown between {side} and {baseline}."
+        return headline, f"if there is one, it is below {units.percent(largest)}"
     if compared.is_noise:
-        return f"Whether {side} is faster than {baseline} is not known yet.", ""
+        return f"This race does not show whether {side} is faster than {baseline}.", ""
     return f"{side} {_compared(compared)} as {baseline}.", ""
 
 
@@ -300,7 +304,7 @@ def _compared(compared: Comparison) -> str:
         "faster": f"runs {in_times(compared.ratio)} times as fast",
         "no difference shown": "shows no difference",
     }
-    return words.get(compared.verdict, "is not known yet to be faster")
+    return words.get(compared.verdict, "is not shown to be faster")
 
 
 def in_times(value: float) -> str:
@@ -316,7 +320,7 @@ def differences(
     Of a side that is ``retuned``, another batch size is intended and no difference.
     """
     if new.counts != base.counts:
-        sentence = "one of them counts its steps, and what these hold is not known"
+        sentence = "one of them only counts its steps, whose size is unknown"
         yield Difference(sentence, other_work=True)
         return
     # The model of a custom loop is unknown.
@@ -329,8 +333,8 @@ def differences(
         mine, theirs = Counter(new.layers), Counter(base.layers)
         extra, absent = map(", ".join, (mine - theirs, theirs - mine))
         parts = (extra and f"has {extra}", absent and f"lacks {absent}")
-        phrase = " and ".join(filter(None, parts)) or "has them in another order"
-        sentence = f"of the layers of its model it {phrase}"
+        phrase = " and ".join(filter(None, parts)) or "has its layers in another order"
+        sentence = f"its model {phrase}"
         yield Difference(sentence, other_work=True)
     # Examples may differ in size from batch to batch.
     is_open = any(
@@ -397,10 +401,10 @@ def where(
         for name, label in _PARTS.items()
         if any(name in column for column in columns.values())
     )
-    return _fold("Where the time of a step goes", ("part of a step", *columns), rows)
+    return fold("Where the time of a step goes", ("part of a step", *columns), rows)
 
 
-def _fold(
+def fold(
     title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
 ) -> tuple[Fold, ...]:
     """A table under a title; nothing where it has no rows."""
@@ -447,4 +451,4 @@ def packages(
         if len({column.get(name) for column in versions}) > 1
     )
     headings = ("package", *(side.name for side in sides))
-    return _fold("Packages that differ", headings, rows)
+    return fold("Packages that differ", headings, rows)

@@ -1,9 +1,13 @@
 """Race two trainings: the verb, one such race, and that of a patched copy."""
 
+import ast
 import contextlib
 import dis
+import importlib.util
 import platform
 import shlex
+import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,6 +22,7 @@ from perfkit.engine.trial import Limits
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
+from perfkit.machine import environment
 from perfkit.questions import unknown
 from perfkit.questions.replay import Replay
 from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
@@ -27,10 +32,12 @@ from perfkit.training.diagnose.change import nothing
 from perfkit.training.diagnose.diagnose import in_seconds
 from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import InFile, assigned, name_of
+from perfkit.training.diagnose.maker import InFile, assigned, name_of, source_of
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.session import LEAST_BUDGET_S
+from perfkit.training.diagnose.source import UNREADABLE, of_kind
 from perfkit.training.race import learning
+from perfkit.training.race.backends import KerasRace
 from perfkit.training.race.commits import changed
 from perfkit.training.race.question import Race, in_times, lower, packages
 from perfkit.training.race.rounds import (
@@ -40,11 +47,11 @@ from perfkit.training.race.rounds import (
     decided,
     expecting,
 )
-from perfkit.training.race.sides import Asked, First, Side, entrants
+from perfkit.training.race.sides import Asked, Side, entrants
 
 UNWRITTEN = (
-    "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
-    "model and its data, and run this cell again."
+    "Nothing runs yet: {names} returns None. Let it return a compiled Keras model and "
+    "its data, then run this cell again."
 )
 # What a function does that is still to be written: as Python 3.11 says it, and later.
 _UNWRITTEN_CODE = (
@@ -96,7 +103,6 @@ class RaceSession(Session):
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
             )
         self._auto, self._worse, self._close = budget is None, worse, close
-        self._explains = explains
         # The variables that the user asked for; a script that changes one is refused.
         self._variables = {side.name: dict(side.place.variables) for side in race.sides}
         # Variables that a script sets before it imports TensorFlow belong to its place.
@@ -107,6 +113,13 @@ class RaceSession(Session):
         for side in self._race.sides:
             if side.place in self._environments:
                 _check_reaches(side, self._environments[side.place].python)
+        if not isinstance(race, WholeRace):
+            backends = {side.name: self._backend_of(side) for side in self._race.sides}
+            if set(backends.values()) != {"tensorflow"}:
+                sides = self._race.sides
+                self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
+        # What a step is made of is told by changes to TensorFlow's graphs.
+        self._explains = explains and not isinstance(self._race, KerasRace | WholeRace)
         self._launchers: Launchers | None = None
         super().__init__(
             self._race,
@@ -115,6 +128,12 @@ class RaceSession(Session):
             seed=seed,
             folder=folder,
         )
+
+    def _backend_of(self, side: Side) -> str:
+        if side.place in self._environments:
+            return self._environments[side.place].backend
+        installed = environment.versions(sys.path)
+        return environment.trains_on(side.place.environment, installed)
 
     def _warm(self) -> None:
         """Load nothing yet: the sides say what TensorFlow is loaded with."""
@@ -154,7 +173,10 @@ class RaceSession(Session):
         if self._stopped.is_set():
             return
         self._launchers = Launchers(self._places, self._environments)
-        with contextlib.closing(self._launchers):
+        start = tempfile.TemporaryDirectory(prefix="perfkit-start-")
+        with contextlib.closing(self._launchers), start as folder:
+            if isinstance(self._race, KerasRace):
+                self._race = replace(self._race, folder=folder)
             yield from self._look()
             if self._stopped.is_set():
                 return
@@ -175,13 +197,12 @@ class RaceSession(Session):
             options["in_turns"] = not self.machine.gpus
             options["spread"] = spread.of_this_machine()
             options["ready_s"] = max(facts.ready_s for facts in race.facts.values())
-        explains = self._explains and not isinstance(race, WholeRace)
         return Plan(
             variants=(race.make_variants()[race.baseline],),
             baseline=race.baseline,
             budget=self._budget,
             seed=self._seed,
-            choose=Rounds(race, self._budget, self._worse, explains),
+            choose=Rounds(race, self._budget, self._worse, self._explains),
             **options,
         )
 
@@ -194,7 +215,12 @@ class RaceSession(Session):
     def _look(self) -> Iterator[Event]:
         launchers, race = self._starter(), self._race
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
-            yield Preparing("Loading TensorFlow, once for each environment")
+            library = "Keras" if isinstance(race, KerasRace) else "TensorFlow"
+            yield Preparing(f"Loading {library}, once for each environment")
+        if isinstance(race, KerasRace):
+            hosts = launchers.hosts
+            loaded = {s.name: hosts[s.place].loaded_s for s in race.sides if hosts}
+            race = replace(race, loaded_s=loaded)
         race = replace(race, packages=packages(race.sides, self._environments))
         if isinstance(race, WholeRace):
             race = replace(race, budget=self._budget, auto=self._auto)
@@ -213,7 +239,7 @@ class RaceSession(Session):
         if self._stopped.is_set():
             return None
         running = yield from self._prepare(
-            First(side),
+            self._race.look(side),
             _LONGEST_LOOK_S,
             lambda notes: look.doing(notes, f"Looking at {side.name}"),
         )
@@ -260,8 +286,8 @@ def _check_reaches(side: Side, python: str) -> None:
     if theirs != ours and not isinstance(side.maker, Script | InFile):
         name = name_of(side.maker)
         raise BadParameterError(
-            f"{name} is a function of this Python, {ours}, whose code Python {theirs} "
-            f'cannot run: write it into a file, and race "FILE.py:{name}".'
+            f"Python {theirs} cannot run {name}, a function of this Python {ours}: "
+            f'write it into a file, and race "FILE.py:{name}".'
         )
 
 
@@ -269,17 +295,32 @@ def _check_holds(side: Side, variables: set[str], facts: Facts) -> None:
     """Refuse a variable that the training itself sets to another value."""
     if names := ", ".join(sorted(variables.intersection(facts.late))):
         raise BadParameterError(
-            f"{name_of(side.maker)} sets {names} itself, over what was asked for: take "
-            "that line out of it, and race the variable then."
+            f"{name_of(side.maker)} sets {names} itself, which overrides your value: "
+            "remove that line from it, then race the variable."
         )
 
 
 def _with_variables(side: Side) -> Side:
     # The user's variables win over those of the script.
     variables = assigned(side.maker) | dict(side.place.variables)
+    # What another interpreter has is found out when that is asked.
+    is_there = side.place.python or importlib.util.find_spec("tf_keras")
+    if is_there and _imports_tf_keras(side.maker):
+        variables.setdefault(environment.LEGACY, "1")
     return replace(
         side, place=replace(side.place, variables=tuple(sorted(variables.items())))
     )
+
+
+def _imports_tf_keras(maker: Callable[[], Any]) -> bool:
+    """Whether code trains with ``tf_keras``, as far as it can be read."""
+    try:
+        tree = ast.parse(source_of(maker).text)
+    except UNREADABLE:
+        return False
+    names = [alias.name for node in of_kind(ast.Import, tree) for alias in node.names]
+    names += [str(node.module) for node in of_kind(ast.ImportFrom, tree)]
+    return any(name.partition(".")[0] == "tf_keras" for name in names)
 
 
 def race(
@@ -297,38 +338,37 @@ def race(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Finding | None:
-    """Say whether one training is faster than another, by how much, and how sure.
+    """Find out whether one training is faster than another, by how much, how surely.
 
-    Both run in fresh processes, by turns, with the first once more in each round as a
-    control. Give two or more trainings, or one and one other thing in which the sides
-    differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
-    measured by then. A function that does nothing but give back None is still to be
-    written: it says so, and nothing runs.
+    Both run in fresh processes by turns, and the first runs twice in each round as a
+    control. Give two or more trainings, or one training and one thing that differs. A
+    kernel interrupt or Ctrl-C is Stop: the finding then holds the results so far. If a
+    function only returns None, nothing runs, because somebody still has to write it.
 
     Args:
         *trainings: Functions that return a compiled Keras model and its data, or files
             as ``diagnose`` takes them. The first is the baseline.
-        commit: Revisions of git, each compared with the working tree.
+        commit: Git revisions, each compared with the working tree.
         python: Interpreters of other environments.
-        env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
-        cores: Cores for a side of its own each: ``"0-1,3"``.
-        arguments: Of the scripts, as on their own command line.
+        env: One side for each entry, with its variables: ``"NAME=VALUE NAME=VALUE"``.
+        cores: One side for each entry, with its cores: ``"0-1,3"``.
+        arguments: The scripts' own, as on their command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        whole: Whether scripts are run to their end, whatever they do: a run of one is
-            compared with a run of the other.
-        budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
-            PERFKIT_BUDGET says otherwise.
-        guess: What you expect; it is kept in the finding and drawn into the chart.
+        whole: Whether to run scripts to their end, whatever they do, and to compare the
+            run times.
+        budget: Seconds for rounds; None or ``"auto"`` for as many as the race needs,
+            unless PERFKIT_BUDGET says otherwise.
+        guess: What you expect; the finding keeps it and the chart draws it.
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
-        replay: A recorded race of this very code to show in place of a run; see
+        replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
     Raises:
         BadParameterError: There are not two sides, or they differ in two things.
-        MissingPartError: An environment has not what a training needs, or there is no
-            such recording.
-        RunError: A side cannot be run; the sentence says which, and why.
+        MissingPartError: An environment lacks a part that a training needs, or there is
+            no such recording.
+        RunError: A side cannot run; the sentence says which, and why.
     """
     ways = {"commit": commit, "python": python, "env": env, "cores": cores}
     options = asked_for(trainings, fit, whole=whole, arguments=arguments, **ways)
@@ -457,13 +497,13 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         is_open = bool(compared) and verdict.sure == "not known yet"
         return unproved(f"{reason}{interval}", is_open=is_open)
     if patch.retuned:
-        learns = "and it learns otherwise"
+        learns = "but it learns differently"
     elif learning.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
     elif all(learning.first_losses(measured, NAME, raced.baseline)):
-        learns = "first losses not shown to differ"
+        learns = "no difference shown in first losses"
     else:
-        learns = "how it learns is not seen"
+        learns = "its losses were not compared"
     gain = f"{in_times(compared.ratio)} times as fast{interval}"
     if not interval:
         gain = "faster, by how much is not known yet"

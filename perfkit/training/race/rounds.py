@@ -39,7 +39,7 @@ _SPARE = 1.1
 # How the message of a trial begins that one of our own errors ended.
 _ENDED = "ended: "
 _NOT_COMPARED = (
-    "perfkit did not compare what the scripts computed: check that they do the same "
+    "perfkit does not compare what the scripts compute, so check that both do the same "
     "work."
 )
 
@@ -109,7 +109,7 @@ class WholeRace(Race):
                 headline=f"{reason}." if is_ours else f"{name} {reason}.",
                 much=as_sentence(took),
                 because=failures(measured),
-                next="Run it by itself until it ends well, then race it again.",
+                next="Run it by itself until it succeeds, then race it again.",
             )
         is_over = last.started_s + last.wall_s >= self.budget
         if last.outcome == "stopped" and is_over and not rounds:
@@ -132,7 +132,7 @@ class WholeRace(Race):
             return ""
         needed = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
         return (
-            f"One run takes about {units.seconds(run_s)}: this budget holds "
+            f"One run takes about {units.seconds(run_s)}, so this budget holds "
             f"{runs or 'less than 1'} of each; give --budget {needed} for three."
         )
 

@@ -4,11 +4,12 @@ They are made from files or functions, a commit, a Python, a variable or cores.
 """
 
 import contextlib
+import functools
 import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,12 @@ from perfkit.training.diagnose.change import Change, nothing
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.look import contained, look
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
-from perfkit.training.diagnose.script import Script, WholeScript, whole_script
+from perfkit.training.diagnose.script import (
+    Script,
+    WholeScript,
+    script,
+    whole_script,
+)
 from perfkit.training.race.commits import Moved, checked_out
 from perfkit.training.race.learning import Learning
 
@@ -93,16 +99,24 @@ class Work(InPlace):
     def __call__(self) -> Iterator[Told]:
         """Train, and note how the loss goes down."""
         self.side.moved.move()
-        contain(self.side.maker)
+        contain(self.side.maker, *self.keep)
         modules = set(sys.modules)
         learning = Learning(self.side.maker, self.facts.batch)
-        ticks = contained(learning, self.facts, self.changes)
-        with contextlib.closing(ticks):
+        with contextlib.closing(self.train(learning)) as ticks:
             for number, tick in enumerate(ticks):
                 yield tick
                 yield from learning.news()
                 if number == 0:
                     yield from self.note_leftovers(modules)
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """Folders that stay as they are for a trial."""
+        return ()
+
+    def train(self, maker: Callable[[], Any]) -> Generator[Told]:
+        """Train what this makes, in a process that reaches no file of the user's."""
+        return contained(maker, self.facts, self.changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,14 +166,15 @@ class Asked:
             BadParameterError: It is none, or no script where whole scripts are raced.
         """
         if not self.whole:
-            return maker(training, self.arguments, self.fit)
-        script = maker(training, self.arguments, read=whole_script)
-        if not isinstance(script, WholeScript):
+            read = functools.partial(script, keras_2=True)
+            return maker(training, self.arguments, self.fit, read=read)
+        whole = maker(training, self.arguments, read=whole_script)
+        if not isinstance(whole, WholeScript):
             raise BadParameterError(
-                f"--whole runs scripts, and {name_of(script)} is a function: call it "
+                f"--whole runs scripts, and {name_of(whole)} is a function: call it "
                 "in a script of its own, or leave --whole out."
             )
-        return script
+        return whole
 
 
 class Entrants(NamedTuple):
@@ -195,8 +210,8 @@ def entrants(options: Asked) -> Entrants:
         )
     if len(selected) > 1:
         raise BadParameterError(
-            f"One thing at a time: {' and '.join(selected)} together would not show "
-            "which of them made the difference."
+            f"A race changes one kind of thing: with {' and '.join(selected)} together "
+            "you could not tell which made the difference."
         )
     lineup = ways[selected[0]][1](options)
     names = [side.name for side in lineup.sides]
@@ -230,16 +245,16 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _of_commits(options: Asked) -> Entrants:
-    script = options.maker_of(options.trainings[0])
-    if not isinstance(script, Script | InFile):
+    original = options.maker_of(options.trainings[0])
+    if not isinstance(original, Script | InFile):
         raise BadParameterError("--commit needs a file, such as train.py.")
     sides = []
     with contextlib.ExitStack() as refused:
         for revision in options.commit:
-            commit = checked_out(revision, Path(script.path))
+            commit = checked_out(revision, Path(original.path))
             refused.callback(commit.close)
-            path = commit.path_of(Path(script.path))
-            copy = replace(script, path=str(path), lent=str(commit.top))
+            path = commit.path_of(Path(original.path))
+            copy = replace(original, path=str(path), lent=str(commit.top))
             if isinstance(copy, Script):
                 # A script that runs outside of the repository keeps its folder.
                 with contextlib.suppress(BadParameterError):
@@ -247,7 +262,7 @@ def _of_commits(options: Asked) -> Entrants:
                     copy = replace(copy, folder=str(folder))
             sides.append(Side(name=commit.name, maker=copy, moved=commit.moved))
         close = refused.pop_all().close
-    return Entrants((*sides, Side(name="the working tree", maker=script)), close)
+    return Entrants((*sides, Side(name="the working tree", maker=original)), close)
 
 
 def _in_places(options: Asked) -> Entrants:
@@ -310,8 +325,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not hasattr(os, "sched_setaffinity"):
         # Without a binding both sides would use all cores and show no difference.
         raise BadParameterError(
-            "This system binds no process to cores: race a number of threads, such as "
-            "--env TF_NUM_INTRAOP_THREADS=1."
+            "This system cannot bind a process to cores: race a number of threads, "
+            "such as --env TF_NUM_INTRAOP_THREADS=1."
         )
     available, cores = os.sched_getaffinity(0), set[int]()
     for part in text.split(","):
@@ -321,6 +336,6 @@ def _numbers(text: str) -> tuple[int, ...]:
         cores.update(numbers or [-1])
     if not cores <= available:
         raise BadParameterError(
-            f"--cores is {text!r}; give some of {sorted(available)}, such as 0-1,3."
+            f"--cores is {text!r}; choose from {sorted(available)}, such as 0-1,3."
         )
     return tuple(sorted(cores))

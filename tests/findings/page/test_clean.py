@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfkit.findings.page.clean import Outline, Picture, clean, shows_something
+from perfkit.findings.page.clean import clean, shows_something
 from perfkit.questions import gallery
 from tests.findings.made import finding
 from tests.findings.page.pages import POLICY, Page, problems
@@ -66,27 +66,6 @@ def test_what_is_used_within_what_is_used_is_not_drawn():
     assert shown == [False, False, True, True]
 
 
-def test_a_table_gets_scopes_and_one_box_to_scroll_in_and_headings_their_level():
-    frame = (
-        "<table class='dataframe'><thead><tr><th></th><th>a</th></tr></thead>"
-        "<tbody><tr><th>0</th><td>1</td></tr></tbody></table>"
-    )
-    page = Page(clean(frame))
-    assert [a["scope"] for a in page.all("th")] == ["col", "row"]
-    assert len(page.all("td")) == 2
-    assert (page.elements[0][0], page.elements[0][1]["tabindex"]) == ("div", "0")
-    inner = "<table><tr><td>a</td></tr></table>"
-    html = clean(f"<table><tr><td>{inner}</td></tr></table><p>b</p>")
-    assert html.count('class="scroll"') == 1
-    assert html.endswith("</table></div><p>b</p>")
-    # Headings leave no level out.
-    outline = Outline()
-    html = clean("<h1>a</h1><h4>b</h4><h4>c</h4><h1>d</h1>", outline=outline)
-    assert Page(html).levels == [1, 2, 3, 2]
-    assert html.count("</h3>") == 1
-    assert outline.text == "d"
-
-
 @pytest.mark.parametrize("kind", ["rates", "ratios", "timeline", "waits"])
 def test_a_chart_keeps_all_that_is_drawn(kind):
     figure = gallery.chart(finding(), kind)
@@ -105,23 +84,6 @@ def test_a_chart_keeps_all_that_is_drawn(kind):
 def _fills(page):
     styles = " ".join(a.get("style", "") for _, a in page.elements)
     return re.findall(r"fill:\s*([^;\s]+)", styles)
-
-
-def test_pictures_are_looked_up_and_get_the_words_of_their_place():
-    def find(address):
-        if address == "a.png":
-            return Picture(uri="data:image/png;base64,QQ==")
-        return Picture(missing="a picture, not found")
-
-    html = clean(
-        '<img src="a.png" alt="A" width="7"><img src="b" alt="B">', pictures=find
-    )
-    (img,) = Page(html).all("img")
-    assert img == {"src": "data:image/png;base64,QQ==", "alt": "A", "width": "7"}
-    assert "B (a picture, not found)" in Page(html).text
-    html = clean("<svg><path d='M0 0'/></svg>", alt="Figure: rates")
-    assert 'aria-label="Figure: rates"' in html
-    assert 'role="img"' in html
 
 
 @pytest.mark.parametrize(

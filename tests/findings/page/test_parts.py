@@ -7,35 +7,20 @@ import pytest
 
 from perfkit.findings.page.clean import (
     LARGEST_BYTES,
-    Outline,
     Room,
     beside,
     encoded,
     inline_only,
 )
 from perfkit.findings.page.markdown import (
-    highlighted,
     markdown,
     mathml,
-    without_dollars,
 )
 from perfkit.findings.page.notebook import terminal
 from tests.findings.page.books import PNG
 from tests.findings.page.pages import Page
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"
-
-
-@pytest.mark.parametrize(
-    "language", ["python", "ipython3", "JSON", "", "cobol", "html"]
-)
-def test_code_loses_no_character(language):
-    code = 'for x in "a<b>&c":\n    print(x)  # "why" {{x}}'
-    html = highlighted(code, language)
-    assert unescape(html.striptags()) == " ".join(code.split())
-    assert "".join(data for _, data in Page(html).texts).strip() == code
-    # Those that are known have colours.
-    assert ("<span" in html) == (language.lower() in ("python", "ipython3", "json"))
 
 
 @pytest.mark.parametrize(
@@ -63,57 +48,10 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("latex", "element"),
-    [
-        (r"\frac{a}{b}", "mfrac"),
-        ("x_i^2", "msubsup"),
-        (r"\sqrt{2}", "msqrt"),
-        (r"\begin{align}a&=b\end{align}", "mtable"),
-        ("a < b", "mo"),
-    ],
-)
-def test_latex_becomes_mathml(latex, element):
-    assert f"<{element}" in mathml(latex)
-    assert 'display="block"' in mathml(latex, block=True)
-
-
-@pytest.mark.parametrize(
     "latex", [r"\frac{1}{", r"\nonsense{x}", r"\left( x", "{" * 999]
 )
 def test_what_is_no_latex_stays_as_it_was_written(latex):
     assert unescape(mathml(latex)).startswith(f"<code>{latex[:20]}")
-
-
-@pytest.mark.parametrize(
-    ("text", "element"),
-    [
-        ("**a**", "<strong>a</strong>"),
-        ("`a<b`", "<code>a&lt;b</code>"),
-        ("- a\n- b", "<li>a</li>"),
-        ("| a |\n|---|\n| b |", '<th scope="col">a</th>'),
-        ("> a", "<blockquote>"),
-        ("[a](https://b.c)", 'href="https://b.c"'),
-        ("<details><summary>a</summary>\n\nb\n\n</details>", "<summary>a</summary>"),
-        ("costs \\$5 and \\$6", "costs $5 and $6"),
-        (r"\\(x\\)", "<mi>x</mi>"),
-        ("```python\nfor\n```", 'class="t-k"'),
-    ],
-)
-def test_markdown_is_html(text, element):
-    assert element in markdown(text)
-
-
-def test_headings_are_named_as_jupyter_names_them_and_long_formulas_stand_alone():
-    html = markdown("# Why so?\n\n[there](#Why-so?)\n\n## Why so?", outline=Outline())
-    assert Page(html).all("h1") == [{"id": "Why-so?"}]
-    assert Page(html).all("h2") == [{}]
-    assert Page(html).all("a")[0]["href"] == "#Why-so?"
-    assert 'display="block"' in markdown("$" + " + ".join("abcdefghijklmnop") + "$")
-    # Text in a formula is text, and one of IPython loses its dollars.
-    assert "&lt;script&gt;" in mathml(r"\text{<script>}")
-    assert list(map(without_dollars, ("$x$", "$$x$$", "x", "$x"))) == [
-        *(("x", False), ("x", True), ("x", True), ("$x", True))
-    ]
 
 
 def test_pictures_beside_the_notebook_are_taken_into_the_page(tmp_path):

@@ -4,14 +4,12 @@ A machine is a record, or files and a driver's script, which the collectors then
 """
 
 import importlib.metadata
-import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
-from perfkit.machine.checks import base, checks, software
-from perfkit.machine.record import Driver, Processor, Said, Start
+from perfkit.machine.checks import checks, software
+from perfkit.machine.record import Driver, Said, Start
 from perfkit.machine.starting import explain_log
 from tests.machine import trees
 from tests.machine.checks import computers
@@ -26,12 +24,6 @@ WELL = {
         computers.workstation(*[card()] * 8),
         environment={"CUDA_VISIBLE_DEVICES": "3", "OMP_NUM_THREADS": "24"},
         start=started("GPU:0"),
-    ),
-    "a container with all that the host has": changed(
-        WITH,
-        software={"platform": "container", "container": True},
-        disk={"filesystem": "overlay"},
-        environment={"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "1"},
     ),
     "a rented machine from an image for GPUs": changed(
         WITHOUT,
@@ -233,45 +225,3 @@ def test_the_cudnn_of_the_tensorflow_that_is_installed_here_is_known():
     here = {"tensorflow": importlib.metadata.version("tensorflow")}
     machine = changed(WITH, versions=here | {"nvidia-cudnn-cu12": "1.0"})
     assert [check.id for check in software.old_cudnn(machine)] == ["wrong-cudnn"]
-
-
-VERSIONS = {"2.21.0": "==2.21.0", "2.22.0.dev20260101": "", "2.17.0+nv25.2": ""}
-ARM = {"processor": Processor(instructions=("asimd", "sve"))}
-
-
-@pytest.mark.parametrize(
-    ("facts", "command"),
-    [
-        # A version is asked of pip where pip has it.
-        *(({"versions": {"tensorflow": version}}, f'"tensorflow[and-cuda]{pin}"')
-          for version, pin in VERSIONS.items()),
-        # An Arm server takes the container that has CUDA.
-        (ARM, "nvcr.io/nvidia/tensorflow"),
-        (ARM | {"gpus": ()}, 'python -m pip install "tensorflow=='),
-    ],
-)  # fmt: skip
-def test_tensorflow_is_installed_as_the_machine_can_use_it(facts, command):
-    assert command in base.install(changed(WITH, **facts))
-
-
-def remedies(machine):
-    """Every remedy that the statements have, with X for what rules fill in."""
-    told = base.statements()
-    text = Path(base.__file__).with_name("statements.toml").read_text()
-    names = re.findall(r"{(\w+)}", text)
-    entries = [e for e in told.values() if isinstance(e, dict) and "remedy" in e]
-    for entry in (*entries, *told["fixes"].values(), {}):
-        given = dict.fromkeys(set(names) - entry.keys() - told["words"].keys(), "X")
-        words = base.Words(machine, entry, {"install": "pip install X", **given})
-        yield words["remedy"]
-        yield from (words[f"lift_{limit}"] for limit in ("quota", "affinity"))
-
-
-@pytest.mark.parametrize("platform", ["linux", "container", "wsl2"])
-def test_what_is_shown_as_code_is_a_command_alone(platform):
-    machine = changed(WITH, software={"platform": platform})
-    ways = map(base.first_way, remedies(machine))
-    code = [way for way in ways if way.startswith("run `")]
-    assert code
-    prose = (", ", ": ", " before ", " shows ")
-    assert [way for way in code if any(word in way for word in prose)] == []

@@ -1,14 +1,11 @@
 """Each rule at its limits, one machine a row; whole machines are in test_checks.py."""
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
 from perfkit.machine.checks import checks, hardware, software
-from perfkit.machine.checks.base import Words
 from perfkit.machine.record import (
     Busy,
     Clocks,
@@ -23,7 +20,7 @@ from perfkit.machine.record import (
     computing,
     throttle_reasons,
 )
-from perfkit.machine.starting import child, explain_log
+from perfkit.machine.starting import child
 from tests.machine.checks import computers
 from tests.machine.checks.computers import (
     GB,
@@ -31,7 +28,6 @@ from tests.machine.checks.computers import (
     by_rule,
     card,
     changed,
-    looked_at,
     proved,
     says,
     with_card,
@@ -40,7 +36,6 @@ from tests.machine.checks.computers import (
 
 WITH, WITHOUT = workstation(), computers.without_card()
 MAXWELL = card("NVIDIA GTX 970", compute_capability="5.2")
-INSIDE = {"software": {"platform": "container"}}
 
 
 def visible(value, *gpus, **environment):
@@ -74,7 +69,6 @@ def hidden(used):
 
 
 WARM, HOT = "too warm, slowed by the driver", "too hot, slowed by the hardware"
-COOL = Clocks(throttle=(HOT,), busy_throttle=())
 IDLE = {"generation": 1, "width": 16}
 test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     # A value that names no card hides all.
@@ -83,8 +77,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
           for value in ("", "1", "-1,0")],
         *[(visible(value), "visible-gpus:ok", f'"{value}"')
           for value in ("0,1", "0,-1", "MIG-12")],
-        # By its identity one of two is chosen; which one is not known.
-        (visible("GPU-1234", card(), card()), "visible-gpus:ok", ": 1 of 2 GPUs"),
     ],
     # The wheel is held against the card.
     hardware.kernels: [
@@ -111,8 +103,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         # numbers are not those of CUDA.
         (visible("0", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), "kernels:ok"),
         (visible("0", card(), MAXWELL), "kernels:ok dropped-kernels:warn"),
-        # Beside a card that has kernels an older one is left out.
-        (workstation(MAXWELL, MAXWELL), "dropped-kernels:fail dropped-kernels:fail"),
     ],
     hardware.throttled: [
         # Limits by design are no faults; of a reason without a name nothing is said.
@@ -122,15 +112,9 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
                                "throttled:warn": (0x8, 0x20, 0x40),
                                "weak-supply:warn": (0x80,)}.items()
           for bit in bits],
-        # What was seen under load counts before what is seen now, and an idle clock
-        # tells nothing.
-        (with_card(WITH, clocks=COOL), "throttled:ok", "under load: nothing"),
+        # An idle clock tells nothing.
         (slowed(WARM, busy=False), ""),
         (with_card(slowed(WARM, busy=False), busy=0.9), "throttled:warn", ", now: "),
-        # Each card is told by its number; reasons that hold commas are told apart.
-        (workstation(looked_at(card()), looked_at(card(), throttle=(WARM, HOT))),
-         "throttled:ok throttled:warn", "-i 1 ",
-         f" | GPU 1 (NVIDIA RTX A4000), under load: {WARM}; {HOT}"),
     ],
     hardware.narrow: [
         # An idle link is no fault, nor is one whose lanes rest.
@@ -141,7 +125,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
               (5, 16, "link:ok"), (3, 16, "slow-link:warn"), (4, 8, "slow-link:warn"))],
         (with_card(linked(generation=3, width=8), busy=0.9), "slow-link:warn",
          "PCIe 3 ×8 (7.88 GB/s) now"),
-        (linked(**IDLE, busy_width=8), "slow-link:warn", ": PCIe 4 ×8 (15.8 GB/s)"),
         # A slot that is older than the card is no fault.
         (linked(generation_max=3, width=16, busy_generation=3), "link:ok"),
         (with_card(WITH, link=Link()), ""),
@@ -151,14 +134,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     # A card at rest shows neither.
     hardware.unwatched: [
         (workstation(card()), "unseen-load:unknown", "perfkit doctor --probe",
-         "link of NVIDIA RTX A4000 under load"),
+         "link of NVIDIA RTX A4000 were not checked under load"),
         (workstation(card(busy=0.9)), ""),
         (WITH, ""),
     ],
     # What others hold is held against the memory.
     hardware.other_programs: [
         (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
-        *[(held(python(gigabytes)), f"shared-gpu:{status}", "taken by python")
+        *[(held(python(gigabytes)), f"shared-gpu:{status}", "in use by python")
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
         # What this process holds or does is not somebody else.
         (held(python(15, own=True), busy=0.9), "shared-gpu:ok"),
@@ -167,14 +150,14 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         (with_card(WITH, busy=0.7), "shared-gpu:warn"),
         # What may be our own, or is hidden, counts with all that is in use.
         *[(held(Holder(program="x", **facts), memory_used=used * GB),
-           result, f": {taken}", " memory is taken and")
+           result, f": {taken}", " memory is in use and")
           for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
           for used, taken, result in (
               (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "used-gpu:warn",
-         " | The GPU is in use, by others or by yourself | "),
+         " | The GPU is in use, by your own or by other programs | "),
         (hidden(None), ""),
     ],
 })  # fmt: skip
@@ -189,8 +172,6 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
         # The numbers of unlike cards are CUDA's own.
         (visible("1", card(), MAXWELL), None),
         (visible("GPU-1234", card(), card()), None),
-        (visible("GPU-1234"), 0),
-        (visible("-1"), None),
         (WITHOUT, None),
     ],
 )
@@ -199,20 +180,11 @@ def test_the_first_card_that_programs_see_is_the_one_that_computes(machine, numb
     assert computing(machine.gpus, machine.environment) == (number, card)
 
 
-def test_half_the_speed_of_the_link_costs_half_as_much_as_none():
-    (half,) = hardware.narrow(linked(**IDLE, busy_generation=3, busy_width=16))
-    assert half.cost == pytest.approx(0.5 * (1 - 0.985 / 1.97))
-
-
 TOP = (Busy(program="stress", cores=7.5), Busy(program="chrome", cores=1.25))
 
 
 def granted(number, **facts):
     return changed(WITH, cores_granted=number, **facts)
-
-
-def two(quota=None, affinity=None, **facts):
-    return granted(2.0, cores_quota=quota, cores_affinity=affinity, **facts)
 
 
 def governed(governor, driver):
@@ -228,13 +200,6 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     hardware.granted: [
         *[(granted(number), result, f"{number:g} of 24 cores") for number, result in (
             (23.5, "cores:ok"), (12.0, "few-cores:warn"), (0.5, "few-cores:warn"))],
-        # What grants few of them is told, and how to lift it.
-        (two(quota=2.0), "few-cores:warn", "A quota grants the time of 2. | ",
-         "A quota also", "CPUQuota", "~taskset"),
-        (two(affinity=2), "few-cores:warn", "Its affinity names 2. | ", "~quota"),
-        (two(affinity=2, **INSIDE), "few-cores:warn", "--cpuset-cpus 0-23", "~quota"),
-        (granted(1.5, cores_quota=1.5, cores_affinity=4), "few-cores:warn",
-         "A quota grants the time of 1.5. Its affinity names 4. | ", "~taskset"),
     ],
     # Others cost what they take of the cores granted: a quota of 4 is still free while
     # others leave more than that.
@@ -257,10 +222,8 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     ],
     # Memory is short where little is granted or left.
     hardware.memory: [
-        (memory(64, 48 * GB), "memory:ok", " | There is memory to work with | "),
-        (memory(64, GB), "little-memory-left:warn", " | Little memory is left | "),
-        (memory(2, 1.9 * GB), "little-memory:warn", " | There is little memory | ",
-         "2 GB of RAM may be used of 64 GB"),
+        (memory(64, GB), "little-memory-left:warn"),
+        (memory(2, 1.9 * GB), "little-memory:warn"),
         (memory(8, None), "memory:ok"),
     ],
     hardware.windows_drive: [
@@ -307,22 +270,15 @@ UNLOADED = Driver(problem="not loaded")
 READER = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
 WSL = built(changed(WITHOUT, nvidia_cards=None), platform="wsl2")
 WSL_WITH = changed(WSL, versions={"nvidia-cuda-runtime-cu12": "12.5.82"})
-TWO = {"packages": ("tensorflow", "tensorflow-cpu")}
 UNSTARTED = changed(WITH, start=None)
 NO_PACKAGES = replace(UNSTARTED, versions={"tensorflow": "2.21.0"})
 test_software_is_judged_by_what_is_known_of_it = by_rule({
     # No GPU is a fault only where one is left unused.
     software.no_card: [
-        (WITHOUT, "no-gpu:ok",
-         " | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
-         " | No NVIDIA card is on the bus. | "),
+        (WITHOUT, "no-gpu:ok"),
         (WITH, ""),
-        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok",
-         "there is no NVIDIA GPU here, and nothing for its driver to load | ",
-         "~restart"),
-        (silent(None), "no-gpu:ok", ": no NVIDIA GPU is seen here | "),
-        (built(WITHOUT, build="metal"), "no-gpu:ok", "built for GPUs of Apple",
-         "~processor"),
+        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok", "~restart"),
+        (built(WITHOUT, build="metal"), "no-gpu:ok", "~processor"),
         (WSL, "driver-in-windows:unknown"),
         (WSL_WITH, ""),
     ],
@@ -351,9 +307,6 @@ test_software_is_judged_by_what_is_known_of_it = by_rule({
     software.cpu_only: [
         (built(WITHOUT, build="cpu", packages=("tensorflow-cpu",)), ""),
         (built(build="rocm"), "cpu-only-build:fail", "built for AMD's GPUs, not for"),
-    ],
-    software.duplicated: [
-        (built(WITHOUT, **TWO), "two-tensorflows:warn", 'install "tensorflow==2.21.0"'),
     ],
     # A cuDNN fits if it is as new and of the same generation, and for this CUDA.
     software.old_cudnn: [
@@ -433,22 +386,11 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
         # A line that matters is told once.
         (saying(SLOW, replace(SLOW, line="ptxas too old. 2"), gpus=("GPU:0",)),
          "start-log:warn", " | Slower. | ", "ptxas too old. 1"),
-        # Each fatal line has a remedy of its own.
-        *[(saying(Said(line=line, meaning="So.", weight="fatal")),
-           "fatal-start-log:fail", remedy) for line, remedy in (
-            ("set TF_MIN_GPU_MULTIPROCESSOR_COUNT",
-             "TF_MIN_GPU_MULTIPROCESSOR_COUNT=1"),
-            ("driver version is insufficient", "ubuntu-drivers"),
-            ("does not match DSO version", "sudo reboot"),
-            ("CUDA_ERROR_DEVICE_UNAVAILABLE", "-c DEFAULT"),
-            ("ran out of memory", "nvidia-smi"),
-            ("Cannot dlopen some GPU libraries", "export LD_LIBRARY_PATH=$("))],
     ],
     # A start that fails is told in its words.
     software.broken: [
-        (ended("It was ended."), "no-start:fail", " | It was ended. | "),
         # One that the system killed wants memory and no new install.
-        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | Close what takes much"),
+        (ended(f"{ENDED} SIGKILL."), "no-start:fail", " | End other notebooks"),
         (ended(XLA), "flagged-xla:fail", " | unset XLA_FLAGS", "--no_such"),
         # XLA may fail without a flag.
         (failing(XLA), "no-xla:fail", " | python -m pip install"),
@@ -475,27 +417,3 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
 )
 def test_that_tensorflow_finds_no_gpu_is_not_told_beside_its_cause(machine, fails):
     assert [c.id for c in checks(machine) if c.status == "fail"] == fails
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
-)
-def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
-    (explained,) = explain_log(line)
-    consoling = "Without an NVIDIA GPU that is as it should be."
-    assert consoling in software.meaning(WITHOUT, explained)
-    for machine in (WITH, changed(WITHOUT, nvidia_cards=1)):
-        assert "Without" not in software.meaning(machine, explained)
-    (check,) = software.log(saying(explained))
-    assert (check.status, check.why) == ("fail", software.meaning(WITH, explained))
-
-
-def test_the_folders_of_installed_libraries_are_printed(tmp_path):
-    folder = tmp_path / "nvidia/cufft/lib"
-    folder.mkdir(parents=True)
-    code = Words(WITH)["name_libraries"].split('"')[1]
-    path = "__import__('sysconfig').get_path('purelib')"
-    code = code.replace(path, repr(str(tmp_path)))
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.stdout.strip() == str(folder)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine.starting import explain_log, explained, patterns
+from perfkit.machine.starting import explain_log, explained
 
 # As they were recorded.
 HERE = Path(__file__).parent
@@ -35,19 +35,12 @@ def test_nothing_is_wrong_in_the_log_of_a_gpu_that_computes():
 Cannot dlopen some GPU libraries. Please make sure the missing
 Could not load dynamic library 'libcudnn.so.8'; dlerror: libcu
 failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable
-kernel version 384.130.0 does not match DSO version 375.66.0
 'cuModuleLoadData' failed with 'CUDA_ERROR_INVALID_PTX'
 with core count: 5. You can adjust it with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT.
 Loaded runtime CuDNN library: 9.0.0 but source was compiled with: 9.3.0.""",
         "harmless": """
 Cannot dlopen all TensorRT libraries.
-Could not load dynamic library 'libnvinfer.so.7'; dlerror: lib
-TF-TRT Warning: Could not find TensorRT
-Loaded cuDNN version 90300
-successful NUMA node read from SysFS had negative value (-1)
-Unable to register cuDNN factory: Attempting to register
-Created device /job:localhost/replica:0/task:0/device:GPU:0
-Filling up shuffle buffer (this may take a while): 12 of 900""",
+Could not load dynamic library 'libnvinfer.so.7'; dlerror: lib""",
         "matters": """
 TensorFlow was not built with CUDA kernel binaries compatible
 Allocator (GPU_0_bfc) ran out of memory trying to allocate 2GiB. It is not a failure
@@ -60,13 +53,6 @@ def test_what_is_known_of_a_line(weight, lines):
         dict.fromkeys(lines.split("\n")[1:], weight)
     )
     assert explained("the moon is full") is None
-
-
-def test_every_meaning_is_a_sentence_and_every_pattern_another():
-    known = patterns()
-    assert all(pattern.meaning.endswith(".") for pattern in known)
-    assert {pattern.weight for pattern in known} == {"fatal", "matters", "harmless"}
-    assert len({pattern.text for pattern in known}) == len(known) > 40
 
 
 GLOG = "I0000 00:00:1.2 9 a.cc:1] "

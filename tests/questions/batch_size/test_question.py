@@ -101,7 +101,7 @@ def test_what_failed_is_told_by_what_was_missing():
         assert warning in verdict(measured(LEVEL, tried=trials)).warnings[0]
     found = verdict(measured(LEVEL, tried=(SEARCH[0], crash)))
     assert not any("fit" in warning for warning in found.warnings)
-    assert found.because == ("Whether memory ended the batch of 4,352 is not known.",)
+    assert found.because == ("Memory may or may not have ended the batch of 4,352.",)
 
 
 @pytest.mark.parametrize(

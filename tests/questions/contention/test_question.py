@@ -155,10 +155,10 @@ def test_the_worst_load_is_named_and_what_may_cost_as_much_is_warned_of():
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_slow_pipeline_is_told_from_a_busy_machine(name):
     said = because(run(("quiet", "cpu burners", name)))
-    assert f'"{name}" is told from a busy machine: a step waits' in said
+    assert f'"{name}" is not a busy machine: the training waits' in said
     greedy = {"quiet": BUSY, name: {"cpu_trial": 0.7, "cpu_other": 1.3}}
     told = because(run(("quiet", "cpu burners", name), shows=greedy))
-    assert "is told from" not in told
+    assert "is not a busy machine" not in told
 
 
 def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():

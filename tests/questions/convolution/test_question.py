@@ -13,8 +13,8 @@ from perfkit.engine.statistics import Comparison, Estimate
 from perfkit.engine.steady import steady
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
-from perfkit.questions import gallery
-from perfkit.questions.convolution import Convolution, convolution_with
+from perfkit.questions import experiment, gallery
+from perfkit.questions.convolution import Convolution
 from perfkit.questions.convolution.channels import at_equal_work
 from perfkit.questions.convolution.variants import GROUPS, VARIANTS
 from perfkit.questions.convolution.verdict import bound_of, shares_of
@@ -54,7 +54,7 @@ def test_what_cannot_be_convolved_is_refused_before_anything_runs():
     with pytest.raises(BadParameterError, match="GB; choose a smaller batch"):
         Convolution(side=256, batch=64)
     with pytest.raises(BadParameterError, match="7 is no function"):
-        convolution_with(7)
+        experiment("convolution", mine=7)
 
 
 SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
@@ -66,16 +66,21 @@ def refused(asked):
 
 
 def test_a_function_becomes_a_variant_that_travels_and_stays_when_parameters_change():
-    asked = convolution_with(mine, variants="numpy taps", **SMALL)
+    asked = experiment("convolution", mine=mine, variants="numpy taps", **SMALL)
     assert list(asked.make_variants()) == ["conv2d", "yours", "numpy taps", *LIMITS]
-    asked = dataclasses.replace(convolution_with(mine, **SMALL), side=12)
+    asked = dataclasses.replace(experiment("convolution", mine=mine, **SMALL), side=12)
     variant = cloudpickle.loads(cloudpickle.dumps(asked.make_variants()["yours"]))
     assert list(itertools.islice(variant.work(), 2))[1] == 2
 
 
 def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
-    assert refused(convolution_with(mine, variants="numpy taps", **SMALL)) == {}
-    empty = convolution_with(lambda *given: None, variants="numpy taps", **SMALL)
+    assert (
+        refused(experiment("convolution", mine=mine, variants="numpy taps", **SMALL))
+        == {}
+    )
+    empty = experiment(
+        "convolution", mine=lambda *given: None, variants="numpy taps", **SMALL
+    )
     assert "still to be written" in refused(empty)["yours"]
     asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
     assert set(refused(asked)) == set(GROUPS["mistakes"])
@@ -126,7 +131,7 @@ def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, sa
     notes = {"overhead": {"conv2d": overhead}}
     rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
     assert said in verdict(rates, notes=notes).next
-    ground = said or "held up by steps of its own"
+    ground = said or "limited by extra work"
     assert facts(rates, notes=notes)['"conv2d" is'].startswith(ground)
 
 
@@ -183,7 +188,9 @@ def small_run(tmp_path_factory):
     stamps = tmp_path_factory.mktemp("stamps")
     size = SMALL | {"batch": _IMAGES, "side": 34, "channels": 16, "filters": 16}
     function = functools.partial(stamped, str(stamps))
-    asked = convolution_with(function, variants="mistakes,python loops", **size)
+    asked = experiment(
+        "convolution", mine=function, variants="mistakes,python loops", **size
+    )
     return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
 
 

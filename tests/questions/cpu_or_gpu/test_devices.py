@@ -51,7 +51,7 @@ def test_one_core_is_one_core_and_all_cores_have_a_thread_of_tensorflow_each(
 def test_without_a_gpu_no_network_is_timed_as_if_there_were_one():
     def look(tf):
         tf.config.set_visible_devices([], "GPU")
-        with pytest.raises(RunError, match="TensorFlow can use no GPU here"):
+        with pytest.raises(RunError, match="TensorFlow cannot use a GPU here"):
             trainings.A_GPU.take()
         trainings.built(Device("GPU", GPU, lambda: None), trainings.dense(4))
 

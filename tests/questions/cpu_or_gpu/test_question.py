@@ -59,7 +59,7 @@ def test_what_cannot_be_asked_or_used_is_said_before_the_run(gpus, monkeypatch):
 
 def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
     found = verdict(measured(steps(ONE, TWO)))
-    where = r"Train on both cores from about width 1\d0 on, on one core below."
+    where = r"Train on both cores from about width 1\d0 up, on one core below."
     assert re.fullmatch(where, found.headline)
     assert re.search(r"At width 2,048 training runs (1\.9|2\.0) times as", found.much)
     assert (found.sure, found.winner) == ("sure", "")
@@ -72,10 +72,10 @@ def test_a_crossover_is_told_with_what_it_brings_and_what_a_step_costs():
 
 def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
     never = verdict(measured(steps(ONE, ONE)))
-    assert never.headline == "Stay on one core: too little is gained with both cores."
+    assert never.headline == "Stay on one core: both cores would bring too little."
     assert (never.edits, never.sure) == ((), "sure")
     always = verdict(measured(steps(ONE, tuple(part / 2 for part in ONE))))
-    assert always.headline.startswith("Train on both cores, at every width")
+    assert always.headline.startswith("Train on both cores at every width")
     slower = tuple(2 * part for part in CPU)
     found = verdict(measured(steps(CPU, slower, pair=GPU_PAIR)))
     assert found.headline.startswith("Stay on the CPU")
@@ -85,7 +85,7 @@ def test_never_and_always_are_verdicts_and_a_gpu_that_never_pays_is_hidden():
 
 def test_noise_and_too_few_widths_leave_it_open():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
-    assert found.headline == "Whether to train on both cores is not known yet."
+    assert found.headline == "This run does not show whether to train on both cores."
     few = verdict(measured(steps(ONE, TWO, SIZES[:2])))
     assert "Fewer than three widths" in few.much
     assert found.sure == few.sure == "not known yet"

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from perfkit.engine.measurement import OWN
 from perfkit.errors import BadParameterError
-from perfkit.questions.data_pipeline import pipeline_with, work
+from perfkit.questions import experiment
+from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, Method
 from perfkit.questions.shared import decoding
@@ -79,18 +80,18 @@ def of_a_few(images, decode, draws, augment, batch):
 
 WRONG = {
     "still to be written": lambda files: None,
-    "nothing behind the augmentation may be cached": (
+    "cache before the augmentation, not after it": (
         lambda files, count, example, batch: (
             files.take(count).map(example).cache().repeat().batch(batch)
         )
     ),
     "gives other images": after(lambda image, label: (0.9 * image, label)),
-    "gives its images other labels": after(lambda image, label: (image, label + 1)),
+    "gives its images wrong labels": after(lambda image, label: (image, label + 1)),
     "gives batches of 8 images instead of 4": (
         lambda files, example, batch: files.map(example).batch(2 * batch)
     ),
     "gives batches of 1 images": lambda files, example: files.map(example),
-    "ends, where the others go on": (
+    "ends, but the others never do": (
         lambda files, example, batch: files.take(8).map(example).batch(batch)
     ),
     "gives some images more often": of_a_few,
@@ -109,9 +110,11 @@ def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
 
 
 def test_it_is_one_more_way_and_refused_at_once_where_it_cannot_be():
-    asked = pipeline_with(right, variants="prefetch")
+    asked = experiment("data-pipeline", mine=right, variants="prefetch")
     assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
     with pytest.raises(BadParameterError, match="7 is no function"):
-        pipeline_with(7)
+        experiment("data-pipeline", mine=7)
     with pytest.raises(BadParameterError, match=r"Did you mean 'files'\?"):
-        pipeline_with(lambda file, batch: None)
+        experiment("data-pipeline", mine=lambda file, batch: None)
+    with pytest.raises(BadParameterError, match="scaling takes no function of yours"):
+        experiment("scaling", mine=right)

@@ -72,7 +72,7 @@ def test_a_limit_and_a_wait_are_rows_and_what_a_cache_keeps_is_a_warning():
     found = verdict(measured(rates, waits={"naive map": 0.62, "cache": 0.08}))
     assert found.warnings == ('"cache" keeps 144 MB in memory.',)
     rows = {row.label: row.value for row in found.facts}
-    assert rows['Wait for data, of a step with "cache"'] == "8.0 %"
+    assert rows['Share of a step that waits for data, "cache"'] == "8.0 %"
     assert rows['"cache", of the rate of "synthetic"'] == "60 %"
     limit = '"prefetch", which decodes whole images, of the rate of "decode limit"'
     assert rows[limit] == "80 %"
@@ -96,7 +96,7 @@ def answers(rates, where=None, **more):
 @pytest.mark.parametrize(
     ("where", "answer", "reason"),
     [
-        (CPU, "cannot be tested here", "No GPU was there, and the same pipeline ran"),
+        (CPU, "cannot be tested here", "The same pipeline ran without a GPU"),
         (IDLE_GPU, "not so", "Making a batch took 0 B of the GPU's memory."),
         (BUSY_GPU, "so here", "Making a batch took 4 MB of the GPU's memory."),
     ],

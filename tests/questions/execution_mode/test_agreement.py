@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from perfkit.engine.tick import REFUSED
-from perfkit.questions.execution_mode import execution_with, variants
+from perfkit.questions import experiment
+from perfkit.questions.execution_mode import variants
 from perfkit.questions.execution_mode.variants import VARIANTS, why_not
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
@@ -91,7 +92,7 @@ def test_a_step_of_ones_own_is_refused_unless_it_learns_the_same(function, why):
 
 
 def test_a_wrong_one_leaves_the_others():
-    asked = execution_with(idle, variants="eager loop,tf.function")
+    asked = experiment("execution-mode", mine=idle, variants="eager loop,tf.function")
     assert list(asked.make_variants()) == ["eager loop", "yours", "tf.function"]
     *_, told = asked.prepare()
     assert (told.name, list(told.value)) == (REFUSED, ["yours"])

@@ -55,7 +55,7 @@ def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, sam
     monkeypatch.setattr(work, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [same]
-    assert told.value[same].startswith('is what "fit" does here, where Keras')
+    assert told.value[same].startswith('equals "fit" here, because Keras')
     # Asked alone it is held against the loop, and is no second of anything.
     *_, told = ExecutionMode(variants=same).prepare()
     assert told.value == {}
@@ -83,7 +83,7 @@ TOLD = {"Python number": ANEW, "number as tensor": ONCE}
 
 def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces():
     found = verdict(NUMBERS, told=TOLD)
-    assert found.headline == "Give the step its number as a tensor."
+    assert found.headline == "Pass the step its number as a tensor."
     assert 'With "Python number" this training takes 100 times as long: ' in found.much
     assert found.interval.startswith("9")
     assert (found.winner, found.sure) == ("", "sure")
@@ -105,7 +105,7 @@ def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
     assert (found.sure, found.next) == ("not known yet", "")
     told = {"ragged last batch": {"steps": 99, "traces": 2, "because": ["x"]}}
     found = verdict({"tf.function": 0.001, "ragged last batch": 0.001}, told=told)
-    assert found.headline.startswith("Retracing is not shown to cost anything")
+    assert found.headline.startswith("No cost of retracing is shown")
 
 
 WATCHED = {"fit unwatched": 0.001, "metrics": 0.001, "validation": 0.0015}
@@ -125,7 +125,7 @@ def test_an_observer_that_costs_nothing_stays():
     found = verdict({"fit unwatched": 0.001, "metrics": 0.001})
     assert found.headline.startswith("Keep the observers that you read")
     found = verdict({"fit unwatched": 0.001, "metrics": 0.00115}, noise=0.3)
-    assert found.headline == 'Whether "metrics" costs anything is not known yet.'
+    assert found.headline == 'This run does not show whether "metrics" costs anything.'
 
 
 @pytest.mark.measures

@@ -107,7 +107,7 @@ def test_what_was_not_measured_says_why():
     for name, why in (
         ("tiny dense", ""),
         ("wide dense", "Not tried here: it may not."),
-        ("small CNN from JPEG", "The run ended before it."),
+        ("small CNN from JPEG", "The run ended too early."),
         ("small CNN from disk", "It raised ValueError: no."),
     ):
         assert training(run, name, {"wide dense": "it may not"})[0].missing == why

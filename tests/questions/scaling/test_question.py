@@ -105,7 +105,7 @@ def test_several_gpus_have_one_ratio_and_code_to_type():
 
 
 RENT = "Run this on a machine with several GPUs before you pay for them."
-MORE = "Give the run more seconds: no trial came as far as steady steps."
+MORE = "Give the run more seconds: no trial reached steady steps."
 QUICK = {"summing": 0.0, "feeding": 0.0}
 NUMBERS = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
 AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
@@ -119,8 +119,8 @@ AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
         (steps(**QUICK), "Train on 4 GPUs.", "4 GPUs", ""),
         (NUMBERS | SLOW, "Train on 4 GPUs.", "4 GPUs", ""),
         (NUMBERS | AS_FAST_AS_FOUR | SLOW, "Train on 2 GPUs.", "2 GPUs", ""),
-        (steps(kind=LOGICAL, **QUICK), "One device left cores idle: try a larger batch "
-         "without a strategy.", "", RENT),
+        (steps(kind=LOGICAL, **QUICK), "One device left cores idle, so try a larger "
+         "batch without a strategy.", "", RENT),
         (steps(kind=LOGICAL, summing=0.1), "Train without a strategy on this "
          "processor: 4 logical devices are slower.", "", RENT),
         (steps((1,)), 'Only "1 GPU" could be timed.', "", MORE),
@@ -177,4 +177,4 @@ def test_preparing_refuses_what_learns_otherwise(gpus):
     ways = ("", ", own gradients", ", fed")
     assert set(refused) == {f"2 logical devices{way}" for way in ways}
     reason = refused["2 logical devices"]
-    assert "BatchNormalization sees one device's share" in reason
+    assert "BatchNormalization sees only one device's share" in reason

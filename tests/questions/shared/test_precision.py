@@ -89,7 +89,7 @@ LIMITED = with_cores(AMX, **{precision.INSTRUCTIONS: "AVX2"})
         ("float64", with_cores(AMX), "slower", "each number takes twice the"),
         (NO_TF32, with_card("8.0"), "slower", "runs without the Tensor Cores"),
         ("mixed_float16", with_card("6.1"), "open", "6.1) has no Tensor Cores, but"),
-        ("mixed_bfloat16", with_card("7.5"), "slower", "Cores for float16 alone"),
+        ("mixed_bfloat16", with_card("7.5"), "slower", "Cores only for float16"),
         # These cards were made without them.
         ("mixed_float16", GTX, "open", "no Tensor Cores"),
         ("mixed_float16", with_card("8.0"), "faster", "has Tensor Cores for float16"),

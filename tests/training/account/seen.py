@@ -30,6 +30,7 @@ class Seen:
             **{"sampling_s": 0.1, "samples": 100, "untraced": ""},
             **{"trained_at": TRAINED, "made": [], "stages": [], "calls": []},
             **{"traces": [], "operations": {}, "frozen": [], "signatures": []},
+            **{"definitions": {}},
             **{"settings": [], "padded": []},
             **{"classes": {}, "epochs": [], "updates": 40, "ended": True, "error": ""},
         }

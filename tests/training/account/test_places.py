@@ -1,17 +1,14 @@
 """What is the user's code, and what the frames of libraries do."""
 
-import importlib
 import json.decoder
 import os
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import perfkit
-from perfkit.training.account.places import Kind, Places, outwards, place_of
+from perfkit.training.account.places import Places
 
 
 def touched(path):
@@ -79,80 +76,3 @@ def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
     own = Places().is_own
     assert not own(touched(target / "keras" / "layers.py"))
     assert own(touched(project / "train.py"))
-
-
-LIBRARY = os.path.join(os.sep, "x", "site-packages", "tensorflow", "python")
-
-
-@pytest.mark.parametrize(
-    ("file", "name", "role"),
-    [
-        ("framework/func_graph.py", "func_graph_from_py_func", Kind.TRACED),
-        ("framework/func_graph.py", "wrapper", Kind.OTHER),
-        ("eager/polymorphic_function/concrete_function.py", "__init__", Kind.TRACED),
-        ("eager/polymorphic_function/atomic_function.py", "f", Kind.OTHER),
-        (
-            "eager/polymorphic_function/atomic_function.py",
-            "call_flat",
-            Kind.GRAPH,
-        ),
-        ("data/ops/iterator_ops.py", "_next_internal", Kind.DATA),
-        ("framework/ops.py", "numpy", Kind.GRAPH),
-        ("framework/ops.py", "shape", Kind.OTHER),
-        ("ops/gen_math_ops.py", "mat_mul", Kind.COMPUTING),
-        ("ops/gen_dataset_ops.py", "map_dataset", Kind.SET_UP),
-        ("ops/gen_optional_ops.py", "optional_has_value", Kind.GRAPH),
-        ("ops/math_ops.py", "matmul", Kind.OTHER),
-    ],
-)
-def test_a_frame_of_tensorflow_says_what_it_does(file, name, role):
-    known = named(f"def {name}(): pass", os.path.join(LIBRARY, *file.split("/")))
-    assert Places().role(known[name].__code__) == role
-
-
-def test_imports_are_told_by_pythons_own_frames():
-    code = importlib._bootstrap._find_and_load.__code__
-    assert Places().role(code) == Kind.IMPORT
-
-
-def test_the_innermost_line_of_the_users_is_the_place(tmp_path):
-    mine, library = str(tmp_path / "train.py"), os.path.join(LIBRARY, "x.py")
-    inner = named("import sys\ndef look():\n    return sys._getframe()", library)
-    helper = named("def ask(f):\n    return f()", mine, f=None)
-    outer = named("\n\n\ndef run(g, f):\n    return g(f)", mine)
-    frame = outer["run"](helper["ask"], inner["look"])
-    assert Places().place(frame) == (mine, 2)
-    assert Places().place(None) is None
-    names = [one.f_code.co_name for one in outwards(frame)]
-    assert names[:3] == ["look", "ask", "run"]
-
-
-def test_what_makes_an_object_is_not_its_own_init(tmp_path):
-    mine = str(tmp_path / "model.py")
-    known = named(
-        "import sys\n"
-        "class Base:\n"
-        "    def __init__(self):\n"
-        "        self.frame = sys._getframe()\n"
-        "class Block(Base):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.inner = Base()\n"
-        "def build():\n"
-        "    return Block()\n",
-        mine,
-    )
-    block = known["build"]()
-    at = Places()
-    assert at.place(block.frame, block) == (mine, 10)
-    assert at.place(block.frame) == (mine, 4)
-    # Who makes a part of itself in its init is the one that made the part.
-    assert at.place(block.inner.frame, block.inner)[1] in (8, 10)
-    assert isinstance(block.frame, types.FrameType)
-
-
-@pytest.mark.parametrize(("line", "told"), [(7, 7), (None, 3)])
-def test_a_frame_between_two_lines_is_at_its_first(line, told):
-    code = types.SimpleNamespace(co_filename="train.py", co_firstlineno=3)
-    frame = types.SimpleNamespace(f_lineno=line, f_code=code)
-    assert place_of(frame) == ("train.py", told)

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import os
-import sys
 import threading
 from types import SimpleNamespace
 
@@ -20,6 +19,7 @@ KERAS = f"{PACKAGES}/keras/src"
 TF = f"{PACKAGES}/tensorflow/python"
 FIT = (f"{KERAS}/backend/tensorflow/trainer.py", "fit")
 PREDICT = (f"{KERAS}/backend/tensorflow/trainer.py", "predict")
+EVALUATE = (f"{KERAS}/backend/tensorflow/trainer.py", "evaluate")
 CALLED = (f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__")
 RUNS = (f"{TF}/eager/polymorphic_function/atomic_function.py", "call_flat")
 TRACES = (f"{TF}/framework/func_graph.py", "func_graph_from_py_func")
@@ -123,6 +123,8 @@ TRAINS = ("mine", "train", 9)
         ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
         # What only wraps a function does not name it.
         ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", Kind.GRAPH),
+        ([TRAINS, WRAPPER, FIT, EVALUATE, NEXT], 9, "validation", Kind.DATA),
+        ([TRAINS, EVALUATE, CALLED, RUNS], 9, "evaluate", Kind.GRAPH),
         # A trace belongs to the line that called for it.
         ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
          Kind.TRACED),
@@ -216,22 +218,6 @@ def test_what_other_threads_compute_is_shared_out(
     one._look_beside({"a": 7, "b": 8}, 0.5)
     assert one.background[mine, 7] == pytest.approx(expected[0])
     assert one.background[mine, 8] == pytest.approx(expected[1])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others count nothing by thread")
-def test_a_thread_that_computes_has_more_seconds_each_time():
-    before = sampling.processor_seconds()[threading.get_ident()]
-    sum(range(10_000))
-    assert sampling.processor_seconds()[threading.get_ident()] > before
-
-
-def test_a_thread_that_has_ended_is_no_sample():
-    stop = threading.Thread(target=int)
-    stop.start()
-    stop.join()
-    one = Sampler(Watch(Places()), stop.ident)
-    one.sample()
-    assert (one.samples, dict(one.seconds)) == (0, {})
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):

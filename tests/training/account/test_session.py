@@ -1,6 +1,7 @@
 """Accounts of real scripts, from a run to what is saved."""
 
 import json
+import linecache
 import os
 import textwrap
 from dataclasses import replace
@@ -9,16 +10,11 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.engine.tick import Note
-from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.account import Account
 from perfkit.findings.reading import parse
-from perfkit.findings.store import save
 from perfkit.training.account import session as sessions
-from perfkit.training.account.collect import UNCONTAINED, collect
-from perfkit.training.account.lines import open_lines
 from perfkit.training.account.session import AccountSession
-from perfkit.training.diagnose.maker import LineNames, digest, maker
+from perfkit.training.diagnose.maker import LineNames, maker
 from perfkit.training.diagnose.script import whole_script
 from tests.findings.page.books import book, code, write
 from tests.training.account.accounts import account, whole
@@ -62,35 +58,6 @@ def on(found, number, file="train.py"):
 # Those that run nothing.
 
 
-def test_a_recorded_account_is_shown_in_place_of_a_run(tmp_path, here):
-    path = script(here, "model.fit(x, y)\n")
-    made = maker(path, read=whole_script)
-    folder = tmp_path / "recordings"
-    known = {"training": "train.py", "code": digest(made)}
-    save(replace(whole(), **known), folder)
-    save(replace(whole(), **known | {"code": "0" * 64}), folder)
-    shown = perfkit.lines("train.py", replay=folder)
-    assert shown.replayed
-    assert shown.lines == whole().lines
-    assert shown.report.stamp.startswith("Recorded on 2025-03-14 09:26")
-    with pytest.raises(MissingPartError, match="holds no account of"):
-        perfkit.lines(script(here, "x = 1\n", "other.py"), replay=folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "budget", "said"),
-    [
-        ("train.py", -1.0, "budget"),
-        ("train.py", float("nan"), "budget"),
-        ("gone.py", 6.0, "no file"),
-    ],
-)
-def test_what_is_no_training_and_no_budget_is_refused(here, name, budget, said):
-    script(here, "")
-    with pytest.raises(BadParameterError, match=said):
-        open_lines(here / name, budget)
-
-
 def shown(monkeypatch, capsys, found, *arguments):
     """What `perfkit lines` says where this is what a session finds."""
     monkeypatch.setattr(
@@ -110,16 +77,6 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
     assert parse((here / "x.json").read_bytes(), "x", Account) == whole()
     assert shown(monkeypatch, capsys, account(elsewhere_s=0.0))[0] == 1
     assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
-
-
-def row(place, seconds, **more):
-    """A row as ``charge`` tells it."""
-    empty = {
-        **{"beside_s": 0.0, "calls": {}, "operations": 0.0, "types": {}, "parts": {}},
-        **{"backward_s": 0.0, "starting_s": 0.0, "traces": [], "stages": []},
-        **{"elements": 0, "eager_s": 0.0},
-    }
-    return {"place": list(place) if place else None, "seconds": seconds} | empty | more
 
 
 @pytest.fixture
@@ -144,40 +101,25 @@ def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names)
     assert without.code(str(path), 3) == ""
 
 
-def test_rows_become_lines_the_most_expensive_first(path, names):
-    first = row(
-        (str(path), 3),
-        {"computing": 4.0, "waiting": 0.0},
-        backward_s=1.0,
-        calls={"fit": [3, 2.0], "": [0, 1.0], "compile": [1, 3.0]},
-        parts={"layer a": 1.0, "layer b": 3.0},
-        types={"MatMul": (2.0, 1.0)},
-        stages=[0, 5000],
-        traces=[{"name": "f", "count": 4, "seconds": 1.0}],
+def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
+    texts = {
+        "1.py": "def make():\n    return decode\n",
+        "2.py": "def decode():\n    5\n",
+    }
+    known = {}
+    for name, text in texts.items():
+        file = os.path.join(os.sep, "scratch", "ipykernel_4711", name)
+        lines = (len(text), None, text.splitlines(keepends=True), file)
+        monkeypatch.setitem(linecache.cache, file, lines)
+        exec(compile(text, file, "exec"), known)
+    make, decode = (known[name].__code__.co_filename for name in ("make", "decode"))
+    names = LineNames(known["make"])
+    assert (names.locate(make, 2), names.code(make, 2)) == (
+        ("", 0, 2),
+        "    return decode",
     )
-    rows = [row((str(path), 2), {"Python": 1.0}), row(None, {"input": 9.0}), first]
-    told = {"rows": rows, "once": [[str(path), 3, 0.5]], "signatures": []}
-    lines, index = sessions._lines(told, names)
-    assert index == {(str(path), 3): 0, (str(path), 2): 1}
-    one, other = lines
-    assert (one.file, one.line, one.code) == ("train.py", 3, "import numpy as np")
-    assert one.seconds == {"computing": 4.0}
-    assert [call.name for call in one.calls] == ["compile", "fit"]
-    assert one.parts == ("layer b", "layer a")
-    assert (one.backward, one.once_s, one.stages) == (0.25, 0.5, (0,))
-    assert one.types == (("MatMul", 2.0),)
-    assert one.traces[0].count == 4
-    assert other.seconds == {"Python": 1.0}
-    # Empty lines are left out.
-    around = sessions._around([one], [str(path)], names)
-    assert set(around["train.py#0"]) == {"2", "3", "5"}
-
-
-def test_what_is_seen_meanwhile_is_told_in_a_line():
-    rows = [[os.path.join("x", "train.py"), 9, 0.5], ["helper.py", 2, 0.25]]
-    told = sessions._doing({"rows": rows})
-    assert told == "So far: train.py:9 50 %, helper.py:2 25 %"
-    assert sessions._doing({}) == "Running the script as it is"
+    assert names.locate(decode, 2) == ("another cell", 0, 2)
+    assert names.code(decode, 2) == "    5"
 
 
 # Those that run.
@@ -241,48 +183,6 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here):
     assert fits.find_call("fit").count == 6
     assert fits.code.strip() == "model.fit(x, y, epochs=1, verbose=0)"
     assert found.updates == 12
-
-
-@pytest.mark.measures
-def test_a_script_that_ends_or_raises_at_once_has_nothing_to_account_for(here):
-    (here / "quick.py").write_text("x = 1\n")
-    found = looked(here / "quick.py", saves=False).finding
-    assert (found.ended, found.updates) == (True, 0)
-    assert found.verdict.headline
-    (here / "broken.py").write_text("raise KeyError('gone')\n")
-    # A refusal, unless it was seen at work for a moment.
-    try:
-        said = looked(here / "broken.py", saves=False).finding.error
-    except RunError as error:
-        said = str(error)
-    assert "gone" in said
-
-
-def made_by_hand():
-    import keras
-    import numpy as np
-
-    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)])
-    model.compile("sgd", "mse")
-    return model, (np.ones((64, 8), "f4"), np.ones((64, 4), "f4"))
-
-
-def collected_in_the_open(*given):
-    yield Note(UNCONTAINED, "It may write files.")
-    yield from collect(*given)
-
-
-@pytest.mark.measures
-def test_a_training_that_a_function_makes_is_trained_and_looked_at(here, monkeypatch):
-    # As where nothing keeps it from files.
-    monkeypatch.setattr(sessions.collect, "collect", collected_in_the_open)
-    session = looked(made_by_hand, folder=here)
-    found = session.finding
-    assert found.updates > 0
-    assert found.training.endswith("made_by_hand")
-    assert "It may write files." in found.verdict.warnings
-    assert session.unsaved == ""
-    assert parse(found.path.read_bytes(), "x", Account) == found
 
 
 @pytest.mark.measures

@@ -46,15 +46,6 @@ def test_the_clock_is_that_of_the_file_where_it_tells_one(made):
     assert (first, second) == pytest.approx((STARTED + 6.5, 1.7e9))
 
 
-def test_what_contains_other_operations_is_none(made):
-    plane, window, _ = made
-    thread = plane.thread()
-    for kind in ("While", "StatefulPartitionedCall", "IteratorGetNext", "_Arg"):
-        thread.put(f"x/{kind}:{kind}", 0, 1)
-    thread.put("Iterator:Root", 0, 1).put("ExecutorState:Process", 0, 1)
-    assert window().names == []
-
-
 @pytest.mark.parametrize(
     ("called", "name"),
     [
@@ -145,15 +136,6 @@ def test_events_become_intervals(made, events, of, expected):
     assert sum(found.counts.values()) == stages
 
 
-def test_elements_are_counted_by_the_way_they_took(made):
-    plane, window, _ = made
-    thread = plane.thread()
-    for at in range(6):
-        thread.put("Iterator::Filter::Shuffle#a=1#", at, at + 0.5, name="perfkit:0")
-    thread.put("Iterator::Filter", 6, 7, name="perfkit:1")
-    assert sorted(window().counts.values()) == [1, 6]
-
-
 def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
     from tensorflow.compiler.xla.service import hlo_pb2
 
@@ -175,27 +157,3 @@ def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
         (0.6, 1.0, "call.1"),
     ]
     assert {kind for _, kind, _, _ in found.names} == {"XLA"}
-
-
-def test_kernels_of_a_gpu_carry_their_operation(tmp_path):
-    space = Space()
-    host = space.plane("/host:CPU").thread("tf_Compute/1")
-    host.put("dense/MatMul:MatMul", 0.0, 0.05)
-    plane = space.plane("/device:GPU:0")
-    stream = plane.thread("Stream #13(Compute)")
-    stream.put("sgemm", 0.1, 0.4, tf_op="dense/MatMul:MatMul").put("fill", 0.5, 0.6)
-    stream.put("MemcpyH2D", 0.7, 0.8, tf_op="IteratorGetNext/_1:_Send")
-    plane.thread("TensorFlow Ops").put("x", 0.0, 1.0, tf_op="dense/MatMul:MatMul")
-    found = read(space.write(tmp_path), STARTED)
-    assert found.names == [
-        ("dense/MatMul", "MatMul", "", False),
-        ("fill", "", "", False),
-    ]
-    assert intervals(found.operations) == [(0.0, 0.05, 0)]
-    assert intervals(found.kernels) == [(0.1, 0.4, 0), (0.5, 0.6, 1)]
-    assert intervals(found.copies) == [(0.7, 0.8, 0)]
-
-
-def test_an_empty_file_holds_nothing(tmp_path):
-    found = read(Space().write(tmp_path), STARTED)
-    assert found.names == intervals(found.operations) == []

@@ -70,7 +70,7 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
         "training": "train.py:make_training",
         "step": Seconds(median_s=0.032, low=0.031, high=0.0335),
         "verdict": Verdict(
-            headline="Let the maps work on several elements at a time.",
+            headline="Run the maps in parallel.",
             much="The training then runs 2.5 times as fast.",
             because=("As it is a step takes 32 ms.",),
             next="use('parallel map')",

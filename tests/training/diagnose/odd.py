@@ -78,24 +78,6 @@ def prints_a_lot():
     return hooked(on_epoch_end=lambda *_, **__: print("x" * 10_000_000))
 
 
-def never_ends_an_epoch():
-    return model(), batches().repeat()
-
-
-def has_a_dataset_of_many_workers():
-    batch = arrays(16)
-
-    class Slow(keras.utils.PyDataset):
-        def __len__(self):
-            return 500
-
-        def __getitem__(self, index):
-            sum(range(300_000))
-            return batch
-
-    return model(), Slow(workers=2)
-
-
 def endless():
     batch = arrays(16)
     while True:
@@ -133,19 +115,15 @@ def gives_y_by_name():
     return model(), x, {"y": y, "batch_size": 16}
 
 
-def trains_in_a_strategy(strategy=tf.distribute.MirroredStrategy):
+def trains_in_a_strategy():
     def rate(*_):
         return float(made.optimizer.learning_rate.numpy())
 
     told = keras.callbacks.LambdaCallback(on_epoch_end=rate)
     falling = keras.callbacks.LearningRateScheduler(lambda _, rate: 0.9 * rate)
-    with strategy().scope():
+    with tf.distribute.MirroredStrategy().scope():
         made = model()
     return made, batches(), {"callbacks": [told, falling]}
-
-
-def trains_on_one_device():
-    return trains_in_a_strategy(lambda: tf.distribute.OneDeviceStrategy("/cpu:0"))
 
 
 def sets_up_its_machine():

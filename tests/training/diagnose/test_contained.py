@@ -6,7 +6,6 @@ its folder beside which nothing may be written.
 """
 
 import contextlib
-import functools
 import os
 import select
 import socket
@@ -18,12 +17,11 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.launcher import launcher
-from perfkit.engine.processes import in_process
 from perfkit.training.diagnose import guard, layers, look
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM, TRACEBACK
 from perfkit.training.diagnose.maker import contain, maker
-from tests.training.diagnose.test_script import has_layers
+from tests.training.diagnose.test_script import has_layers, looked
 
 MINE = "mine"
 # Code that changes the file ``at``, which lies in no folder of the script.
@@ -169,8 +167,7 @@ def tried(tmp_path_factory, level):
         changes = CHANGES | {"in /var/tmp": CHANGES["open"]}
         told = repr((given, port, changes, CALLBACKS, SENDS))
         made = maker(project / "train.py", [told])
-        ended = in_process(functools.partial(look.look, made), 120)
-        yield root, places, ended, heard()
+        yield root, places, looked(made, 120), heard()
 
 
 @contextlib.contextmanager
@@ -209,6 +206,9 @@ def test_the_script_is_understood_and_its_attempts_are_made(tried, level):
     # What fails is told, and a process or a thread fails by itself.
     assert [name for name in missing if f"could not {name}" not in ended.tail] == []
     assert (look.UNCONTAINED in ended.notes) == (level == GUARDED)
+    # Sockets of a network of its own and those of this machine's cannot be told apart.
+    result = "did" if level == SEALED else "could not"
+    assert f"{result} reach itself" in ended.tail
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -223,20 +223,12 @@ def test_a_file_of_the_users_is_as_it_was(tried, level, name):
     assert place.read_text() == MINE
 
 
-def test_the_folder_of_the_script_is_as_it_was(tried):
-    project = tried[0] / "project"
-    assert sorted(os.listdir(project)) == ["best.keras", "train.py"]
-    assert (project / "best.keras").read_text() == MINE
-
-
-@pytest.mark.parametrize("name", SENDS)
-def test_nobody_hears_of_it(tried, level, name):
-    _, _, ended, reached = tried
-    assert f"could not {name} " in ended.tail
+def test_the_folder_of_the_script_is_as_it_was_and_nobody_hears_of_it(tried):
+    root, _, ended, reached = tried
+    assert sorted(os.listdir(root / "project")) == ["best.keras", "train.py"]
+    assert (root / "project" / "best.keras").read_text() == MINE
+    assert [name for name in SENDS if f"could not {name} " not in ended.tail] == []
     assert reached == []
-    # Sockets of a network of its own and those of this machine's cannot be told apart.
-    result = "did" if level == SEALED else "could not"
-    assert f"{result} reach itself" in ended.tail
 
 
 def test_a_function_writes_and_sends_as_little(tmp_path, monkeypatch, level):
@@ -252,7 +244,7 @@ def test_a_function_writes_and_sends_as_little(tmp_path, monkeypatch, level):
                 socket.create_connection(("127.0.0.1", port), 5).send(b"x")
             raise ValueError(f"it read {at_home.read_text()}")
 
-        told = in_process(functools.partial(look.look, makes), 60).notes[PROBLEM]
+        told = looked(makes).notes[PROBLEM]
         assert heard() == []
     assert "it read x" in told
     assert at.read_text() == MINE
@@ -283,7 +275,12 @@ def beside(file, name):
 
 def rows():
     x, y = np.ones((640, 4), "f4"), np.ones((640, 1), "f4")
-    return tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+    return (
+        tf.data.Dataset.from_tensor_slices((x, y))
+        .shuffle(9)
+        .batch(
+            16)
+    )
 """
 
 
@@ -297,37 +294,50 @@ def test_a_script_reads_what_it_has_written_and_its_files_keep_their_names(
     (folder / "data.py").write_text(DATA)
     monkeypatch.chdir(folder)
     made = maker("train.py", [str(folder / "runs" / "argument.txt")])
-    notes = in_process(functools.partial(look.look, made), 60).notes
+    notes = looked(made).notes
     assert PROBLEM not in notes, notes
-    stages = Facts(**notes[look.FACTS]).stages
-    assert {stage["line"][0] for stage in stages} == {"data.py"}
+    # Each stage has the line that made it.
+    lines = DATA.splitlines()
+    at = [stage["line"] for stage in Facts(**notes[look.FACTS]).stages]
+    assert [one[:2] for one in at] == [["data.py", 0]] * 3
+    for (*_, line), text in zip(at, ("slices(", ".shuffle(9)", ".batch("), strict=True):
+        assert text in lines[line - 1]
     assert sorted(os.listdir(folder)) == ["data.py", "train.py"]
 
 
-def test_what_a_script_raises_names_the_users_own_files(tmp_path, monkeypatch, level):
-    (tmp_path / "other.py").write_text("def fails(path):\n    open(path)\n")
-    (tmp_path / "train.py").write_text(
-        "import os, keras, other\n"
-        "other.fails(os.path.abspath('missing.csv'))\nkeras.Model().fit(1, 2)\n"
-    )
+@pytest.fixture
+def noted(tmp_path, monkeypatch, level):
+    """Notes of a look at a script of these lines, whose fit comes last."""
     monkeypatch.chdir(tmp_path)
-    work = functools.partial(look.look, maker("train.py"))
-    note = in_process(work, 60).notes[TRACEBACK]
+
+    def look_at(*lines):
+        text = "\n".join(["import keras", *lines, "keras.Model().fit(1, 2)"])
+        (tmp_path / "train.py").write_text(text)
+        return looked(maker("train.py")).notes
+
+    return look_at
+
+
+def test_what_a_script_raises_names_the_users_own_files(tmp_path, noted):
+    (tmp_path / "other.py").write_text("def fails(path):\n    open(path)\n")
+    fails = "other.fails(os.path.abspath('missing.csv'))"
+    note = noted("import os, other", fails)[TRACEBACK]
     files = [file for file, *_ in note["frames"]]
     assert files == [str(tmp_path / name) for name in ("train.py", "other.py")]
     assert str(tmp_path / "missing.csv") in note["said"]
     assert "/files/" not in note["said"]
 
 
-def test_who_is_refused_a_write_is_told_why(tmp_path, monkeypatch, level):
+def test_who_is_refused_a_write_or_the_network_is_told_what_to_do(
+    tmp_path, noted, level
+):
     at = tmp_path / "log.txt"
-    writes = f"import keras\nopen({str(at)!r}, 'w').write('x')\nkeras.Model().fit(1, 2)"
-    (tmp_path / "train.py").write_text(writes)
-    monkeypatch.chdir(tmp_path)
-    work = functools.partial(look.look, maker("train.py"))
-    problem = in_process(work, 60).notes[PROBLEM]
-    assert ("let it write to relative paths" in problem) == (level == GUARDED)
+    problem = noted(f"open({str(at)!r}, 'w').write('x')")[PROBLEM]
+    assert ("use relative paths" in problem) == (level == GUARDED)
     assert not at.exists()
+    reads = "urllib.request.urlopen('http://example.org/data.csv')"
+    problem = noted("import urllib.request", reads)[PROBLEM]
+    assert "run it once by itself" in problem
 
 
 @pytest.mark.parametrize("online", [False, True])
@@ -355,15 +365,3 @@ def test_a_network_of_its_own_has_nobody_in_it(online, tmp_path):
     said = subprocess.run(run, capture_output=True, text=True)
     before, after = said.stdout.split()
     assert after == (before if online else "True"), said.stderr
-
-
-def test_a_script_that_wants_the_network_is_told_what_to_do(tmp_path, level):
-    wants = (
-        "import urllib.request, keras\n"
-        "urllib.request.urlopen('http://example.org/data.csv')\nkeras.Model().fit(1, 2)"
-    )
-    (tmp_path / "train.py").write_text(wants)
-    notes = in_process(
-        functools.partial(look.look, maker(tmp_path / "train.py")), 60
-    ).notes
-    assert "run it once by itself" in notes[PROBLEM]

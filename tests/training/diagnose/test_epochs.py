@@ -53,18 +53,18 @@ def test_long_epochs_are_ended_early_and_short_ones_are_whole():
     assert (short.trial_steps, short.has_epoch_ticks) == (None, True)
 
 
-@pytest.mark.parametrize("begin", [0.0, 0.5])
-def test_a_long_validation_is_shortened_and_its_cost_scaled_up(clock, begin):
+def test_a_long_validation_is_shortened_and_its_cost_scaled_up(clock):
     facts = known(steps=40, validation_steps=100, validated=1)
-    found = measured(clock, epochs_for(facts), 40, validation=100, begin=begin)
+    found = measured(clock, epochs_for(facts), 40, validation=100, begin=0.5)
     assert 0 < found.notes[SHORTENED] < 0.3
     # What comes before its first batch comes once, however many batches there are.
-    assert rate(found) == about(40, 100 * VALIDATION_S + begin, 0.02)
+    assert rate(found) == about(40, 100 * VALIDATION_S + 0.5, 0.02)
     assert max(found.pauses["validation"]) < 100 * VALIDATION_S / 2
 
 
-def test_a_validation_that_comes_seldom_costs_each_epoch_less(clock):
-    facts = known(steps=20, validation_steps=10, validated=5)
+@pytest.mark.parametrize("validated", [5, 1], ids=["as given", "by a change"])
+def test_a_validation_that_comes_seldom_costs_each_epoch_less(clock, validated):
+    facts = known(steps=20, validation_steps=10, validated=validated)
     found = measured(clock, epochs_for(facts), 20, validation=10, validation_freq=5)
     assert rate(found) == about(20, 10 * VALIDATION_S / 5)
 
@@ -132,17 +132,3 @@ def test_an_execution_counts_no_more_and_no_fewer_steps_than_it_made(
     assert facts_of(made_at_a_time()).counted == (steps == 20)
     found = trial(made_at_a_time, Epochs(batch=BATCH), clock, most=12)
     assert {examples for _, examples in found.ticks if examples} == held
-
-
-def test_a_validation_that_a_change_makes_seldom_counts_as_seldom(clock):
-    def every(frequency):
-        def making():
-            costs = [Costs(clock)]
-            made = training(batches(6), validation_data=batches(1), callbacks=costs)
-            made.arguments["validation_freq"] = frequency
-            return made
-
-        epochs = Epochs(batch=BATCH, steps=6, examples=6 * BATCH, validated=1)
-        return trial(making, epochs, clock, 20).recurring["validation"][0]
-
-    assert every(5) == 5 * every(1)

@@ -9,8 +9,6 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
-from perfkit.training.diagnose.causes.steps import XLA
-from perfkit.training.diagnose.change import Untested
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.script import not_trained
@@ -36,6 +34,9 @@ class Plain:
         return scaled(truth, predicted, 1.0)
 
 
+AREA = keras.metrics.AUC(name="area")
+
+
 class Warmed(keras.optimizers.schedules.LearningRateSchedule):
     """A schedule without a configuration, as tutorials have it."""
 
@@ -43,47 +44,24 @@ class Warmed(keras.optimizers.schedules.LearningRateSchedule):
         return 0.1 / (1.0 + tf.cast(step, "float32"))
 
 
-COMPILED = {
-    "a schedule without a configuration": (
-        lambda: {"optimizer": keras.optimizers.Adam(Warmed()), "loss": "mse"},
-        (),
-    ),
-    "a partial": (
-        lambda: {
-            "loss": functools.partial(scaled, by=2.0),
-            "metrics": [functools.partial(scaled, by=3.0), "mae"],
-        },
-        ("partial", "mae"),
-    ),
-    "a plain class": (
-        lambda: {"loss": Plain(), "metrics": [Plain(), keras.metrics.AUC(name="area")]},
-        ("Plain", "area"),
-    ),
-    "a function": (lambda: {"loss": "mse", "metrics": {"out": [scaled]}}, ("scaled",)),
-}
-
-
-@pytest.mark.parametrize(("options", "metrics"), COMPILED.values(), ids=COMPILED)
-def test_whatever_a_model_is_compiled_with_its_metrics_have_names(options, metrics):
+@pytest.mark.parametrize(
+    ("metrics", "names"),
+    [
+        (
+            [functools.partial(scaled, by=3.0), "mae", Plain(), AREA],
+            ("partial", "mae", "Plain", "area"),
+        ),
+        ({"out": [scaled]}, ("scaled",)),
+    ],
+    ids=["a list", "a dict"],
+)
+def test_whatever_a_model_is_compiled_with_its_metrics_have_names(metrics, names):
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.Dense(1, name="out")(inputs))
-    model.compile(**options())
-    assert facts_of(handed_over((model, fits.batches(3)))).metrics == metrics
+    model.compile(keras.optimizers.Adam(Warmed()), Plain(), metrics=metrics)
+    assert facts_of(handed_over((model, fits.batches(3)))).metrics == names
     # A training that is passed over has a history with the same names.
-    assert list(not_trained({"self": model}).history) == ["loss", *metrics]
-
-
-@pytest.mark.parametrize("can", [False, True])
-def test_what_keras_does_not_compile_is_known_and_not_offered(can):
-    layer = keras.layers.Dense(1)
-    # As layers say it that cuDNN runs.
-    layer.supports_jit = can
-    model = keras.Sequential([keras.Input((2,)), layer])
-    model.compile("sgd", "mse")
-    found = facts_of(handed_over((model, fits.batches(3))))
-    assert (found.can_xla, found.xla, model.jit_compile) == (can, False, False)
-    (offered,) = XLA.candidates(found)
-    assert isinstance(offered, Untested) == (not can)
+    assert list(not_trained({"self": model}).history) == ["loss", *names]
 
 
 def dense():
@@ -117,12 +95,6 @@ def test_rows_of_every_kind_are_counted_and_parted_by_their_places(made):
         assert in_full(first_batch(again)[0]).tolist() == rows.tolist()
 
 
-def test_a_series_is_a_column_as_keras_has_it():
-    rows = pd.DataFrame(dense()), pd.Series(dense()[:, 1])
-    _, labels = first_batch(fits.training(rows, batch_size=5))
-    assert labels.tolist() == [[1], [3], [0], [2], [4]]
-
-
 def in_full(rows):
     if isinstance(rows, tf.SparseTensor):
         rows = tf.sparse.to_dense(rows)
@@ -137,6 +109,7 @@ def in_full(rows):
         ({"validation_steps": 5}, 5),
         ({"validation_steps": 5, "validation_batch_size": 3}, 3),
     ],
+    ids=["default", "steps", "size"],
 )
 def test_a_batch_of_validation_holds_as_many_as_keras_puts_into_it(more, batch):
     rows = dense(), np.ones(ROWS, "float32")

@@ -162,16 +162,11 @@ def test_python_refuses_what_python_is_asked_for(place):
     attempts = {n: code for n, code in ATTEMPTS.items() if n not in not_held}
     attempts.pop("through a link that was there")
     sentences, results, *_ = attempted(place, attempts | ALLOWED, by_kernel=False)
-    assert "C++ libraries and other programs can write anywhere" in sentences
+    assert "C++ libraries and other programs can still write anywhere" in sentences
     assert "Python alone refuses connections" in sentences
     assert [name for name in attempts if not results[name]] == []
     assert {name: results[name] for name in ALLOWED if results[name]} == {}
     check_unchanged(place)
-
-
-def test_without_landlock_a_library_in_c_writes_anywhere(place):
-    _, results, *_ = attempted(place, {"C": ATTEMPTS["C"]}, by_kernel=False)
-    assert results == {"C": ""}
 
 
 @needs_landlock
@@ -182,19 +177,6 @@ def test_who_lets_it_reach_the_network_keeps_it_from_files(place, monkeypatch):
     assert "connections" not in sentences
     assert results["socket"] == ""
     assert "Permission" in results["open"]
-
-
-def test_modules_come_from_the_copy_and_have_the_original_names(place):
-    (place / "project" / "helper.py").write_text(
-        "import sys\nhere = sys._getframe().f_code.co_filename\n"
-    )
-    code = (
-        "sys.path.insert(0, os.getcwd()); import helper; "
-        "raise ValueError(helper.here, helper.__file__)"
-    )
-    _, results, *_ = attempted(place, {"import": code})
-    name = f"{place}/project/helper.py"
-    assert results["import"] == f"ValueError('{name}', '{place}/trial/files{name}')"
 
 
 # What a copy holds.
@@ -265,16 +247,6 @@ def test_a_copy_that_would_be_too_large_has_links_and_says_to_what(place, monkey
     assert len(os.listdir(copy / "project" / "images" / "a")) == 10
 
 
-def test_the_part_in_which_it_runs_is_copied_first(place, monkeypatch):
-    monkeypatch.setattr(replica, "LARGEST_BYTES", 180_000)
-    for name in ("inner", "other"):
-        for number in range(4):
-            (place / "project" / name).mkdir(exist_ok=True)
-            (place / "project" / name / str(number)).touch()
-    folders = [place / "project" / "inner", place / "project"]
-    assert Replica(str(place / "trial"), folders).make() == ["other"]
-
-
 def test_a_home_is_never_copied_and_has_what_lies_in_it(place, monkeypatch):
     monkeypatch.setenv("HOME", str(place))
     made = Replica(str(place / "trial"), [place, place / "project" / "inner"])
@@ -283,18 +255,3 @@ def test_a_home_is_never_copied_and_has_what_lies_in_it(place, monkeypatch):
     assert (copy / "beside").is_symlink()
     assert not (copy / "project").is_symlink()
     assert not (copy / "project" / "inner").is_symlink()
-
-
-def test_paths_are_translated_both_ways_and_others_stay(place, monkeypatch):
-    made = Replica(str(place / "trial"), [place / "project"])
-    made.make()
-    assert replica.copied("/usr") == "/usr"
-    monkeypatch.setattr(replica._process, "root", made.root)
-    own = str(place / "project" / "new" / "own.txt")
-    assert replica.copied(own) == made.root + own
-    assert replica.copied(str(place / "beside" / "f")) == str(place / "beside" / "f")
-    assert replica.copied("/usr/lib") == "/usr/lib"
-    (place / "late").touch()
-    assert replica.copied(str(place / "late")) == str(place / "late")
-    assert replica.copied(made.root + own) == made.root + own
-    assert replica.original(f"no {made.root}{own}") == f"no {own}"

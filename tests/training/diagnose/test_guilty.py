@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.processes import in_process
+from perfkit.engine.tick import Note
 from perfkit.training.diagnose.causes import KNOWN
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,13 +39,16 @@ PLANTED = files(GUILTY, "CAUSE")
 HEALTHY = files(GUILTY / "healthy", "make_training")
 FIXED = sorted(SCRIPTS.glob("*.py"))
 MADE = [
-    *((path, name) for path in PLANTED for name in ("make_training", "make_fixed")),
-    *((path, "make_training") for path in HEALTHY),
+    *((path, ("make_training", "make_fixed")) for path in PLANTED),
+    *((path, ("make_training",)) for path in HEALTHY),
 ]
 
 
+NAMES = [path.stem for path, _ in MADE]
+
+
 def named(value):
-    return value.stem if isinstance(value, Path) else str(value)
+    return value.stem
 
 
 @pytest.mark.parametrize("path", [*PLANTED, *HEALTHY], ids=named)
@@ -57,17 +61,17 @@ def test_a_training_stands_alone_and_says_what_it_is(path):
     assert "perfkit" not in own
 
 
-@pytest.mark.parametrize(("path", "function"), MADE, ids=named)
-def test_a_training_keeps_the_contract_and_makes_two_steps(path, function):
-    ended = in_process(two_steps(str(path), function), 100)
-    assert ended.notes.get("steps") == 2, ended
+@pytest.mark.parametrize(("path", "functions"), MADE, ids=NAMES)
+def test_a_training_and_its_fix_keep_the_contract_and_make_two_steps(path, functions):
+    ended = in_process(two_steps(str(path), functions), 100)
+    assert [ended.notes.get(name) for name in functions] == [2] * len(functions), ended
 
 
-def two_steps(path, function):
-    """Make a training and take two steps, in a process that knows only this."""
+def two_steps(path, functions):
+    """Make trainings and take two steps of each, in a process that knows only them."""
 
-    def work():
-        from perfkit.engine.tick import Note, Pause, Tick
+    def steps_of(function):
+        from perfkit.engine.tick import Pause, Tick
         from perfkit.training.diagnose.epochs import Epochs
         from perfkit.training.diagnose.loop import Looping, fitted
         from perfkit.training.diagnose.maker import InFile
@@ -83,9 +87,9 @@ def two_steps(path, function):
         ticks = fitted(making, looping)
         first, second = next(ticks), next(ticks)
         ticks.close()
-        yield Note("steps", isinstance(first, Pause) + isinstance(second, Tick))
+        return isinstance(first, Pause) + isinstance(second, Tick)
 
-    return work
+    return lambda: (Note(name, steps_of(name)) for name in functions)
 
 
 @pytest.mark.parametrize("script", FIXED, ids=named)

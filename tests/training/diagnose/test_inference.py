@@ -71,11 +71,11 @@ def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
     cause = causes(found, Facts(retraced={"train_step": KNOWN}))["retracing"]
     # 5 ms of each step of 10 ms.
     assert cause.speedup.estimate == pytest.approx(2.0, rel=0.02)
-    assert "Tracing `train_step` anew takes 50 % of a step." in cause.evidence
+    assert "Retracing `train_step` takes 50 % of a step." in cause.evidence
     keras = KNOWN | {"library": "the input of `predict`", "made_anew": True}
     cause = causes(found, Facts(retraced={"Dataset_map_take": keras}))["retracing"]
-    assert "Tracing the input of `predict` anew takes 50 %" in cause.evidence
-    assert cause.fix.startswith("Each call makes it anew")
+    assert "Retracing the input of `predict` takes 50 %" in cause.evidence
+    assert cause.fix.startswith("Each call makes it again")
     # A single trial claims nothing.
     found = measured(*trials(traced=(0.5,)))
     assert causes(found, Facts(retraced={"train_step": KNOWN})) == {}

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from types import SimpleNamespace
 
 import keras
 import pytest
@@ -40,28 +41,59 @@ def turns_of(training, wanted, turns=None, step_s=0.001):
     return turns
 
 
-@pytest.fixture(autouse=True)
-def _short_turns(monkeypatch):
-    monkeypatch.setattr("perfkit.training.diagnose.look.turn_s", lambda step_s: 0.05)
+@pytest.fixture(scope="module", autouse=True)
+def _short_turns():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("perfkit.training.diagnose.look.turn_s", lambda step_s: 0.05)
+        yield
 
 
-def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts():
-    training = fits.training(fits.batches(STEPS), metrics=["mae"], verbose=2)
-    turns = turns_of(training, 5)
-    names = [name for name, _ in turns]
+@pytest.fixture(scope="module")
+def watched():
+    """Turns of an eager training with all that watches one, and what a callback saw."""
+    turns, begun, eager = [], [], {}
+
+    class Mine(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            # Made fit for a trial once, and for no other variant's.
+            assert not hasattr(self.on_epoch_end.__wrapped__, "__wrapped__")
+            begun.append(getattr(self, "trained", 0))
+            self.trained = begun[-1] + 1
+
+        def on_train_batch_end(self, batch, logs=None):
+            if turns:
+                eager.setdefault(turns[-1][0], set()).add(self.model.run_eagerly)
+
+        def on_epoch_end(self, epoch, logs=None):
+            # It stays the object that code outside of it may know.
+            assert self is mine
+
+    mine = Mine()
+    training = fits.training(
+        fits.batches(STEPS),
+        metrics=["mae"],
+        validation_data=fits.batches(2),
+        callbacks=[None, mine],
+        verbose=2,
+    )
+    training.model.run_eagerly = True
+    return SimpleNamespace(turns=turns_of(training, 9, turns), begun=begun, eager=eager)
+
+
+def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts(
+    watched,
+):
+    names = [name for name, _ in watched.turns]
     assert names[0] == AS_GIVEN
     assert {"without input", "without observers"} <= set(names)
-    for _, told in turns[:-1]:
+    for _, told in watched.turns[:-1]:
         assert READY in told
         counted = told[told.index(READY) :]
         assert sum(isinstance(one, Tick) for one in counted) > 1
 
 
-def test_turns_whose_ticks_hold_the_ends_of_epochs_say_so():
-    watched = {"metrics": ["mae"], "validation_data": fits.batches(2)}
-    training = fits.training(fits.batches(STEPS), verbose=2, **watched)
-    turns = turns_of(training, 5)
-    told = {name: Note(WHOLE, True) in told for name, told in turns}
+def test_turns_whose_ticks_hold_the_ends_of_epochs_say_so(watched):
+    told = {name: Note(WHOLE, True) in told for name, told in watched.turns}
     assert told["without observers"]
     # Where it validates, that comes by itself.
     assert not told[AS_GIVEN]
@@ -97,40 +129,14 @@ def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first(
     assert (turns[0][0] == AS_GIVEN) == (shuffle is list.copy)
 
 
-def test_callbacks_have_attributes_of_their_own_in_each_variant():
-    seen = []
-
-    class Mine(keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            # Made fit for a trial once, and for no other variant's.
-            assert not hasattr(self.on_epoch_end.__wrapped__, "__wrapped__")
-            seen.append(getattr(self, "trained", 0))
-            self.trained = seen[-1] + 1
-
-        def on_epoch_end(self, epoch, logs=None):
-            # It stays the object that code outside of it may know.
-            assert self is mine
-
-    mine = Mine()
-    training = fits.training(fits.batches(STEPS), callbacks=[None, mine])
-    turns = turns_of(training, 6)
+def test_callbacks_have_attributes_of_their_own_in_each_variant(watched):
     # The first look, then whichever variants have it, each from its start.
-    tried = {name for name, _ in turns} - {"without Mine", "without observers"}
-    assert seen.count(0) == 1 + len(tried)
+    tried = {name for name, _ in watched.turns} - {"without Mine", "without observers"}
+    assert watched.begun.count(0) == 1 + len(tried)
 
 
-def test_how_the_model_is_run_is_that_of_the_variant_at_work():
-    turns, eager = [], {}
-
-    class Look(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            if turns:
-                eager.setdefault(turns[-1][0], set()).add(self.model.run_eagerly)
-
-    training = fits.training(fits.batches(STEPS), callbacks=[Look()])
-    training.model.run_eagerly = True
-    turns_of(training, 8, turns)
-    assert (eager[AS_GIVEN], eager["graph"]) == ({True}, {False})
+def test_how_the_model_is_run_is_that_of_the_variant_at_work(watched):
+    assert (watched.eager[AS_GIVEN], watched.eager["graph"]) == ({True}, {False})
 
 
 class Rows(keras.utils.PyDataset):
@@ -174,7 +180,6 @@ def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_a
 WATCHING = change("without observers", "callback", ceiling=True)
 CACHE = change("cache", "no-cache", after="without input")
 LOGGER = change("without CSVLogger", "callback", after="without observers")
-PADDING = change("cut to the longest", "padding")
 ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
 
 
@@ -191,29 +196,6 @@ def test_a_group_that_brings_nothing_is_not_split():
     later = {name for _ in range(4) for name in choosing(found)}
     assert LOGGER.name in later
     assert not later & {MAP.name, CACHE.name}
-
-
-def test_a_turn_that_showed_nothing_lets_what_has_had_none_go_first():
-    choosing = Screening((PADDING, WATCHING, CEILING))
-    seen = measured(rounds=1, without_input=1.2, without_observers=1.04)
-    assert choosing(measured(rounds=0)) == [WATCHING.name, CEILING.name]
-    assert choosing(seen) == [CEILING.name, PADDING.name]
-    assert choosing(seen) == [CEILING.name, WATCHING.name, PADDING.name]
-
-
-def test_what_stays_in_doubt_lets_what_is_no_mistake_have_a_turn():
-    choosing = Screening((MAP, XLA))
-    choosing(measured(rounds=0))
-    doubtful = measured(rounds=1, parallel_map=1.04, without_input=5.0)
-    assert XLA.name in {name for _ in range(6) for name in choosing(doubtful)}
-
-
-def test_what_is_in_doubt_leaves_its_time_to_a_mistake_that_waits_for_a_process():
-    doubtful = measured(rounds=1, XLA=1.04)
-    for hurried in (False, True):
-        choosing = Screening((XLA,), hurried=hurried)
-        turns = sum(XLA.name in choosing(doubtful) for _ in range(20))
-        assert turns == (4 if hurried else 12)
 
 
 def test_what_an_account_points_to_comes_first_in_its_group():

@@ -63,11 +63,14 @@ def test_a_loop_without_epochs_goes_on_with_the_data_anew():
 def test_epochs_end_early_and_the_last_one_does_not_end():
     seen = []
 
+    def make_epoch(number):
+        for batch in steps(range(100)):
+            seen.append((number, batch))
+        seen.append("validation")
+
     def function():
-        for epoch in range(3):
-            for batch in steps(range(100)):
-                seen.append((epoch, batch))
-            seen.append("validation")
+        for number in range(3):
+            make_epoch(number)
         seen.append("past the loop")
 
     epochs = Epochs(batch=8, steps=100, trial_steps=3)
@@ -79,38 +82,6 @@ def test_epochs_end_early_and_the_last_one_does_not_end():
     assert told == [Pause("set-up"), *[Tick(8)] * 2, end, *[Tick(8)] * 6]
 
 
-def test_a_loop_that_takes_long_between_its_epochs_has_one_in_a_trial(monkeypatch):
-    now = iter(range(0, 10_000, 10))
-    clock = types.SimpleNamespace(perf_counter=lambda: next(now))
-    monkeypatch.setattr("perfkit.training.diagnose.loop.time", clock)
-
-    def function():
-        for _ in range(3):
-            for _ in steps([[1.0], [2.0]]):
-                pass
-
-    _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping)
-    assert facts.between_s >= 10
-    assert (looping.repeated, facts.epochs) == (True, 1)
-    looping.between_s = 0.1
-    assert facts_of_loop(looping).epochs == 3
-
-
-def test_epochs_are_seen_through_a_function_that_makes_one():
-    def epoch():
-        for _ in steps([1, 2]):
-            pass
-
-    def function():
-        while True:
-            epoch()
-
-    _, looping = looped(function, Epochs(batch=1), most_told=9)
-    assert looping.repeated
-    assert looping.begun == 3
-
-
 def test_a_loop_that_is_left_by_its_own_code_is_run_anew():
     def function():
         for number, _ in enumerate(steps(range(100))):
@@ -119,32 +90,25 @@ def test_a_loop_that_is_left_by_its_own_code_is_run_anew():
 
     told, looping = looped(function, Epochs(batch=1), most_told=9)
     assert looping.length == 5
-    assert told == [
-        Pause("set-up"),
-        *([Tick(1)] * 3),
-        Pause("set-up"),
-        *([Tick(1)] * 3),
-        Pause("set-up"),
-    ]
+    again = [Pause("set-up"), *[Tick(1)] * 3]
+    assert told == [*again, *again, Pause("set-up")]
 
 
 def test_a_change_changes_the_data_once_and_for_every_epoch():
-    class Tenfold:
-        applied = 0
+    applied, data, seen = [], [1, 2], []
 
-        def apply(self, training):
-            batches = list(training.data())
-            training.data = lambda: (10 * batch for batch in batches)
-            self.applied += 1
-
-    change, data, seen = Tenfold(), [1, 2], []
+    def tenfold(training):
+        batches = list(training.data())
+        training.data = lambda: (10 * batch for batch in batches)
+        applied.append(training)
 
     def function():
         for _ in range(5):
             seen.extend(steps(data))
 
-    looped(function, Epochs(batch=1, steps=2), most_told=6, changes=[change])
-    assert change.applied == 1
+    changes = [types.SimpleNamespace(apply=tenfold)]
+    looped(function, Epochs(batch=1, steps=2), most_told=6, changes=changes)
+    assert len(applied) == 1
     assert seen[:4] == [10, 20, 10, 20]
 
 
@@ -188,13 +152,6 @@ def seldom(batch):
     if batch == 1:
         with tf.GradientTape() as tape:
             tape.gradient(weight * 1.0, weight)
-
-
-def computing_itself():
-    for batch in steps([1.0, 2.0, 3.0]):
-        with tf.GradientTape() as tape:
-            loss = weight * batch
-        weight.assign_sub(0.1 * tape.gradient(loss, weight))
 
 
 class Model(keras.Model):
@@ -320,14 +277,6 @@ def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_sa
     assert graph.ran[1]
     assert not any(graph.ran[2:])
     assert len(graph.ran) <= 2 + 2
-
-
-def test_operations_of_a_loop_itself_are_left_to_its_author(script):
-    facts = facts_seen(script.computing_itself)
-    assert facts.computes == "operations"
-    changes, untested = applicable(facts)
-    assert "@tf.function" in untested["eager"]
-    assert not any(one.cause == "eager" for one in changes)
 
 
 @pytest.mark.parametrize(

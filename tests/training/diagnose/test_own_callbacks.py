@@ -5,12 +5,7 @@ import keras
 import pytest
 
 from perfkit.training.diagnose.epochs import Epochs
-from perfkit.training.diagnose.training import (
-    follows_validation,
-    left_out,
-    prepare_callbacks,
-    steers,
-)
+from perfkit.training.diagnose.training import left_out, prepare_callbacks, steers
 from tests.training.diagnose.fits import BATCH, Costs, batches, training, trial
 
 EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
@@ -109,50 +104,30 @@ class Counter(keras.callbacks.Callback):
         self.begun = self.model.count_params()
 
 
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
-        (Annealed, True),
-        (Counter, False),
-        (lambda: keras.callbacks.EarlyStopping(), True),
-        (lambda: keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), True),
-        (lambda: keras.callbacks.SwapEMAWeights(), True),
-        (WarmUp, True),
-        (lambda: Saved("a.keras"), True),
-        (lambda: Stubborn(None), True),
-        (
-            lambda: keras.callbacks.LambdaCallback(
-                on_epoch_end=lambda epoch, logs: keras.optimizer.assign(epoch)
-            ),
-            True,
-        ),
-        (lambda: keras.callbacks.LambdaCallback(on_epoch_end=print), False),
-        (lambda: keras.callbacks.ModelCheckpoint("a.keras"), False),
-        (lambda: keras.callbacks.CSVLogger("a"), False),
-        (lambda: keras.callbacks.TensorBoard("a"), False),
-        (lambda: Costs(None, 0.02), False),
-    ],
+KERAS = keras.callbacks
+STEER = (
+    *(Annealed(), WarmUp(), Saved("a.keras"), Stubborn(None), KERAS.EarlyStopping()),
+    *(KERAS.LearningRateScheduler(lambda epoch: 0.1), KERAS.SwapEMAWeights()),
+    KERAS.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: keras.optimizer.assign(epoch)
+    ),
 )
-def test_what_may_steer_the_training_is_known_by_its_code(made, expected):
-    callback = made()
+WATCH = (
+    *(Counter(), Costs(None), KERAS.LambdaCallback(on_epoch_end=print)),
+    *(KERAS.ModelCheckpoint("a.keras"), KERAS.CSVLogger("a"), KERAS.TensorBoard("a")),
+)
+
+
+@pytest.mark.parametrize(
+    ("callback", "expected"),
+    [*((one, True) for one in STEER), *((one, False) for one in WATCH)],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_may_steer_the_training_is_known_by_its_code(callback, expected):
     assert steers(callback) is expected
     # In a trial its hooks are wrapped.
     (inside,) = prepare_callbacks([callback], 3)
     assert steers(inside) is expected
-
-
-def test_who_hangs_on_validation_follows_one_of_its_results():
-    known = keras.callbacks
-    following = (
-        *(known.EarlyStopping(), known.ReduceLROnPlateau("val_mae")),
-        known.ModelCheckpoint("a.keras", save_best_only=True),
-    )
-    others = (
-        *(known.EarlyStopping("loss"), known.CSVLogger("a")),
-        known.ModelCheckpoint("a.keras"),
-    )
-    assert all(map(follows_validation, following))
-    assert not any(map(follows_validation, others))
 
 
 def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):

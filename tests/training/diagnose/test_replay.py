@@ -52,13 +52,6 @@ def test_comments_and_layout_are_no_other_code_and_a_word_is(tmp_path):
     assert found[0] == found[1] != found[2]
 
 
-def test_code_that_cannot_be_read_has_no_recording(tmp_path):
-    store.save(diagnosis(training="len"), tmp_path)
-    assert digest(len) == diagnosis().code == ""
-    with pytest.raises(MissingPartError, match="no diagnosis of len"):
-        perfkit.diagnose(len, replay=tmp_path)
-
-
 def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
     folder, tmp_path, monkeypatch, capsys
 ):

@@ -3,15 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import TOGETHER
-from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rounds import (
-    AS_GIVEN,
-    Rounds,
-    combined,
-    planned,
-    trial_s,
-    unmeasured,
-)
+from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, combined, unmeasured
 from tests.findings.made import failed
 from tests.training.diagnose.measurements import CEILING, MAP, XLA, change, measured
 
@@ -61,44 +53,11 @@ def test_what_is_open_once_the_planned_time_is_over_is_measured_on():
     assert LOGGER.name in chosen(sure, **over | {"usual_s": 300.0})
 
 
-def test_a_setting_that_was_seen_has_a_pair_where_no_round_fits():
-    slow = {"ready_s": 13.0, "step_s": 0.1}
-    seen = {"threads": ["tf.config.threading.set_intra_op_parallelism_threads(1)"]}
-    assert planned(Facts(**slow), 27.0, 90.0).fresh_s == 0
-    plan = planned(Facts(**slow, settings=seen), 27.0, 90.0)
-    # The turns before it may end late.
-    assert plan.fresh_s > 2 * trial_s(**slow) + 1.0
-    assert planned(Facts(**slow, settings=seen), 60.0, 90.0).fresh_s == 0
-
-
-def test_no_more_variants_are_begun_than_long_steps_leave_time_for_twice():
-    changes = (change("no metrics", "callback"), LOGGER, XLA, CEILING)
-    nothing = measured(rounds=0)
-    assert len(chosen(nothing, changes, budget=90.0, step_s=0.01)) == 1 + 4
-    assert chosen(nothing, changes, budget=90.0, step_s=3.0) == [
-        AS_GIVEN,
-        "without input",
-    ]
-
-
 def test_what_waits_comes_once_the_other_has_brought_something():
     brings = measured(rounds=2, without_input=2.0)
     nothing = measured(rounds=2, without_input=1.0)
     assert "parallel map" in chosen(brings)
     assert "parallel map" not in chosen(nothing)
-
-
-def test_what_one_round_shows_to_be_slow_is_seen_once_more_where_time_is_left():
-    slow, changes = {"logger_off": 0.5, "graph": 0.4}, (LOGGER, GRAPH)
-    once = chosen(measured(rounds=1, **slow), changes)
-    assert once == [AS_GIVEN, "logger off", "graph"]
-    assert chosen(measured(rounds=2, **slow), changes) == []
-    # What looked good once comes before what is new, and rules the slow out.
-    once = chosen(measured(rounds=1, graph=2.0), changes)
-    assert once == [AS_GIVEN, "graph", "logger off"]
-    found = chosen(measured(rounds=1, logger_off=0.8, graph=1.4))
-    assert "graph" in found
-    assert "logger off" not in found
 
 
 def test_what_is_known_well_enough_or_never_ran_is_measured_no_more():
@@ -119,29 +78,6 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     # What is not to be left out is not left out together with others.
     kept = replace(LOGGER, needed=True)
     assert combined((kept, XLA), found) == (XLA,)
-
-
-LARGER = change("larger batch", "small-batch", "opportunity", combines=False)
-STEPS = change("16 steps at a time", "step-overhead", "by gain")
-ONE_ITERATOR = change("endless", "epoch-boundary")
-
-
-@pytest.mark.parametrize(
-    ("changes", "gains", "first"),
-    [
-        ((STEPS, ONE_ITERATOR), {}, "larger batch"),
-        ((STEPS, ONE_ITERATOR), {"endless": 1.4}, "16 steps at a time"),
-        ((change("XLA", "xla", "opportunity"), STEPS), {}, "larger batch"),
-        ((STEPS, LOGGER), {}, "16 steps at a time"),
-    ],
-    ids=["dwarfs all that is wrong", "explained in part", "larger", "not yet measured"],
-)
-def test_an_opportunity_waits_for_what_is_wrong_unless_it_dwarfs_that(
-    changes, gains, first
-):
-    names = {"16_steps_at_a_time": 1.5, "endless": 1.1, "larger_batch": 2.6, "XLA": 1.5}
-    turns = measured(rounds=1, **names | gains)
-    assert chosen(turns, (LARGER, *changes), screened=True)[1] == first
 
 
 @pytest.mark.parametrize(
@@ -205,11 +141,6 @@ def test_a_round_holds_no_more_than_what_is_left_of_the_budget():
     budget = last.started_s + last.wall_s + 4.1 * last.wall_s / 6
     holds = chosen(found, budget=budget, ready_s=-0.9)
     assert holds == [AS_GIVEN, "parallel map", TOGETHER]
-
-
-def test_of_what_was_measured_as_often_the_most_promising_goes_on():
-    found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
-    assert chosen(found)[1:4] == ["logger off", "graph", "XLA"]
 
 
 def test_what_has_met_no_rate_of_the_training_as_given_is_tried_again():

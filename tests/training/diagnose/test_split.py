@@ -138,14 +138,3 @@ def test_a_step_that_is_not_known_is_not_taken_apart():
     step = Seconds(median_s=0.01, low=0.004, high=0.03)
     for unknown in (None, step):
         assert split.split(unknown, CHANGES, given, Facts(batch=BATCH)) == {}
-
-
-def test_what_was_not_timed_says_so_and_is_unknown():
-    given = measured({AS_GIVEN: 0.01})
-    found, _ = parts(given)
-    assert found["input"].grade == "not tested"
-    unknown = ("input", "compute", "unexplained")
-    assert {found[name].seconds for name in unknown} == {None}
-    # A GPU has a way to it, and a processor has none.
-    assert found["transfer"].grade == "inferred"
-    assert parts(given, gpus=1)[0]["transfer"].grade == "not tested"

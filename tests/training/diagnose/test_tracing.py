@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit.engine.tick import READY, Tick
 from perfkit.training.diagnose import tracing
-from perfkit.training.diagnose.tracing import Traced, Tracing
+from perfkit.training.diagnose.tracing import Tracing
 from tests.machine.trees import grow
 
 
@@ -51,50 +51,6 @@ def test_what_is_traced_anew_is_told_with_what_changed_and_can_be_stopped():
     assert [n for n, known in anew.items() if known["made_anew"]] == ["<lambda>"]
     # A shape is left open at the second one that comes, and traced for that once more.
     assert fixed == {"shaped": 1}
-
-
-def of_both(tf):
-    import keras
-    import numpy as np
-
-    from perfkit.training.diagnose import tracing
-
-    def doubled(x):
-        return 2 * x
-
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    rows = np.ones((40, 3), "float32")
-    traces = tracing.Tracing()
-    traces.look()
-    for step in range(4):
-        model.predict(rows, verbose=0)
-        model.fit(rows, rows[:, :1], verbose=0)
-        list(tf.data.Dataset.range(2).map(doubled))
-        tf.function(model, autograph=False)(tf.ones((1, 3)))
-        traces.begin() if not step else None
-    return {(s.name.endswith("doubled"), s.library) for s in traces.since}
-
-
-def test_what_keras_traces_anew_is_told_by_what_it_is_for():
-    assert perfkit.fresh(of_both) == {
-        (True, ""),
-        (False, "the input of `predict`"),
-        (False, "the input of `fit`"),
-        (False, "what Keras computes"),
-    }
-    keras = {"library": "the input of `predict`"}
-    assert tracing.display_name("Dataset_map_take", keras) == "the input of `predict`"
-    # Older files know of no library.
-    assert tracing.display_name("step", {}) == "`step`"
-
-
-def test_one_trace_more_leaves_open_whether_they_go_on():
-    step = Traced("step", ("train.py", 1), 1, {}, 0.1)
-    seldom = Traced("validate", ("train.py", 9), 2, {}, 0.1)
-    assert not Tracing([step], ready=1).undecided
-    assert Tracing([step, step, seldom], ready=1).undecided
-    assert not Tracing([step, step, seldom, step], ready=1).undecided
 
 
 @pytest.mark.parametrize(

@@ -52,20 +52,6 @@ def test_what_a_file_plainly_sets_before_its_import_is_read(tmp_path, environ):
     assert assigned(InFile(str(path), "make_training")) == {}
 
 
-def test_a_function_of_a_notebook_is_read_and_not_its_cell():
-    def make_training():
-        os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2"
-
-    assert assigned(len) == {}
-    # This file is no cell: there the function would stand at the top level.
-    assert assigned(make_training) == {}
-    assert assigned(at_top_level) == {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"}
-
-
-def at_top_level():
-    os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2"
-
-
 def test_what_is_set_too_late_is_said_by_name(environ):
     loaded = read_early(environ)
     environ |= {"TF_LATE": "1", "CUDA_VISIBLE_DEVICES": "", "DATA": "x"}

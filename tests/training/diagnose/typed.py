@@ -11,17 +11,10 @@ CAUSES = {
     "validation every 5 epochs": "validation",
     "without validation": "validation",
     "parallel maps": "serial-map",
-    "without Python": "python-input",
     "cache": "no-cache",
-    "default threads": "threads",
     "prefetch": "no-prefetch",
-    "one endless iterator": "epoch-boundary",
     "16 steps at a time": "step-overhead",
-    "fixed signature": "retracing",
-    "without input": "input-bound",
-    "shuffle before map": "late-shuffle",
-    "batch before map": "per-example-map",
-    **dict.fromkeys(("graph", "tf.function"), "eager"),
+    "graph": "eager",
     **dict.fromkeys((f"batch ×{times}" for times in (2, 4, 8)), "small-batch"),
 }
 

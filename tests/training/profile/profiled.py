@@ -1,6 +1,5 @@
 """Profiles made by hand, and tables as xprof 2.24 gives them."""
 
-import json
 from dataclasses import replace
 
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
@@ -97,23 +96,6 @@ def steps_table(*rows):
     return [{"cols": [], "rows": []}, table(made), table(stages), said]
 
 
-def ops_table(*rows):
-    """What ``framework_op_stats`` gives: once with idle time, once without."""
-    made = [
-        {
-            "rank": 1.0,
-            "host_or_device": where,
-            "type": kind,
-            "operation": name,
-            "occurrences": count,
-            "total_time": total,
-            "total_self_time": own,
-        }
-        for where, kind, name, count, total, own in rows
-    ]
-    return [table(made), table([row for row in made if row["type"] != "IDLE"])]
-
-
 def kernels_table(*rows):
     """What ``kernel_stats`` gives for kernels of these microseconds."""
     made = [
@@ -154,18 +136,3 @@ def memory_table(**allocators):
         },
         "numHosts": 1,
     }
-
-
-def tables(**changes):
-    """What xprof gives for a trace without a GPU, as text, by tool."""
-    made = {
-        "input_pipeline_analyzer": steps_table((4.0, 1.0), (5.0, 1.5)),
-        "framework_op_stats": ops_table(
-            ("Host", "IDLE", "IDLE", 0.0, 9e6, 9e6),
-            ("Host", "MatMul", "dense/MatMul", 10.0, 300.0, 200.0),
-            ("Host", "Dataset", "Iterator::Root", 20.0, 900.0, 600.0),
-        ),
-        "kernel_stats": kernels_table(),
-        "memory_profile": memory_table(),
-    }
-    return {name: json.dumps(one) for name, one in (made | changes).items()}

@@ -63,34 +63,6 @@ def test_steps_are_timed_before_and_after_those_that_are_traced_and_marked():
     assert script.heard.count("sync") == 2 + 10 + 1 + 10
 
 
-def test_steps_warm_up_for_a_second_and_a_half_or_three_of_them():
-    script = Scripted(0.25)
-    followed(1, script, most=6 + 2 + 7)
-    assert "start" not in script.heard
-    assert followed(1, Scripted(0.25)).made == 6 + 2 + 8 + 1 + 8
-    # Of steps that take longer than that, three are enough, and few are timed.
-    assert followed(1, Scripted(60.0)).made == 3 + 2 + 1 + 1 + 1
-    # Of fast ones there are a hundred at most.
-    assert followed(10, Scripted(1e-4)).made == 100 + 2 + 100 + 10 + 100
-
-
-def test_data_that_end_where_a_step_was_to_begin_make_no_step():
-    script = Scripted(0.01)
-    course = Course(1, script, script.sync, script.clock)
-    course.begin()
-    script.now += 5.0
-    course.begin()
-    for _ in "ab":
-        course.end()
-        assert course.made == 1
-    # Nothing is asked once it is over.
-    course = followed(1, Scripted(0.01))
-    made = course.made
-    course.begin()
-    course.end()
-    assert course.made == made
-
-
 def test_what_was_traced_is_kept_although_the_data_end_then():
     script = Scripted(1.0)
     # Three and two to warm up, two blocks of one, and the trace of one.

@@ -49,10 +49,6 @@ def short_epochs():
     return _model(), _data(4), {"validation_data": validation, "callbacks": [seen]}
 
 
-def several_at_once():
-    return _model(steps_per_execution=2), _data(8)
-
-
 def raising():
     raise KeyError("lost")
 
@@ -60,12 +56,6 @@ def raising():
 def empty():
     """Data without a batch."""
     return _model(), _data(4).take(0)
-
-
-def used_up():
-    """A generator that can be gone through once."""
-    features, labels = _arrays(BATCH)
-    return _model(), ((features, labels) for _ in range(12))
 
 
 def profiled_already():
@@ -96,27 +86,3 @@ def loop(mark):
         for features, labels in perfkit.steps(_data(4)):
             step(features, labels)
     Path(mark).write_text("")
-
-
-def marks_in(folder, tensorflow):
-    """Numbers of the steps that a trace holds, by TensorFlow's own description of it.
-
-    Only those count that say they are the root of a step, as xprof wants it.
-    """
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    found = []
-    for path in Path(folder).rglob("*.xplane.pb"):
-        space = xplane_pb2.XSpace.FromString(path.read_bytes())
-        for plane in space.planes:
-            for line in plane.lines:
-                for event in line.events:
-                    if plane.event_metadata[event.metadata_id].name != "train":
-                        continue
-                    stats = {
-                        plane.stat_metadata[stat.metadata_id].name: stat.int64_value
-                        for stat in event.stats
-                    }
-                    if stats.get("_r") == 1:
-                        found.append(stats["step_num"])
-    return sorted(found)

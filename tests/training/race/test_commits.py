@@ -118,25 +118,12 @@ def test_a_commit_has_its_own_files_and_all_that_git_does_not_keep(repository, t
     left = (".git", "perfkit-findings", "inner/__pycache__")
     assert not any(os.path.lexists(commit.tree / name) for name in left)
     for lacking, said in (
-        (repository / "later.py", f"{commit.name} has no later.py in that place."),
-        (Path("/x/train.py"), "train.py does not lie in the repository mine."),
+        (repository / "later.py", f"{commit.name} has no later.py in that folder."),
+        (Path("/x/train.py"), "train.py is not in the repository mine."),
     ):
         with pytest.raises(BadParameterError) as caught:
             commit.path_of(lacking)
         assert str(caught.value) == said
-
-
-def test_beside_what_only_the_commit_keeps_lies_what_it_lacks(repository, take):
-    write(repository, sets__labels="then")
-    commit_all(repository, "three")
-    git(repository, "rm", "-rq", "--cached", "sets")
-    write(repository, sets__labels="now", sets__images="pixels")
-    git(repository, "rm", "-q", "--cached", "later.py")
-    write(repository, later_py="LATER = 'mine'\n")
-    tree = take("HEAD", repository / "train.py").tree
-    found = {path.name: path.read_text() for path in (tree / "sets").iterdir()}
-    assert found == {"labels": "then", "images": "pixels"}
-    assert (tree / "later.py").read_text() == "LATER = True\n"
 
 
 @pytest.mark.parametrize("was", ["a link", "a file"])
@@ -171,17 +158,6 @@ def test_what_is_no_commit_is_refused_and_leaves_nothing(
     assert said.endswith("such as main or HEAD~1.")
     assert "\n" not in said
     assert list(temporary.iterdir()) == []
-
-
-def test_without_a_repository_or_git_the_sentence_says_so(
-    repository, tmp_path, temporary, monkeypatch
-):
-    with pytest.raises(BadParameterError, match="git refused"):
-        checked_out("main", tmp_path / "train.py")
-    monkeypatch.setenv("PATH", str(temporary))
-    with pytest.raises(BadParameterError) as caught:
-        checked_out("main", repository / "train.py")
-    assert str(caught.value) == "--commit needs git, which is not installed here."
 
 
 @pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
@@ -308,24 +284,6 @@ def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
     assert not tree.exists()
 
 
-@pytest.mark.parametrize(
-    ("commits", "script", "said"),
-    [
-        (("main", "nothing"), "train.py", "git refused"),
-        (("main", "main"), "train.py", "A race has each side once"),
-        (("main", "v1"), "later.py", "has no later.py"),
-        (("main",) * 9, "train.py", "at most 8 sides"),
-    ],
-)
-def test_a_race_that_is_refused_leaves_no_folder(
-    repository, race_of, temporary, commits, script, said
-):
-    write(repository, later_py=SCRIPT)
-    with pytest.raises(BadParameterError, match=said):
-        race_of(repository / script, commit=commits)
-    assert list(temporary.iterdir()) == []
-
-
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A working tree with code and an environment, and what is named alike."""
@@ -342,23 +300,6 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(top / "env"))
     monkeypatch.setattr(sys, "path", ["", *map(str, places.values())])
     return places
-
-
-def test_code_of_the_working_tree_is_found_in_the_commit(
-    installed, tmp_path, monkeypatch
-):
-    # A Python that the working tree lies in is none of its own.
-    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    Moved(str(tmp_path / "mine"), str(tmp_path / "then" / "mine")).move()
-    then = tmp_path / "then" / "mine"
-    moved = {"top": then, "code": then / "src"}
-    moved["like the environment"] = then / "env_code"
-    assert sys.path == ["", *map(str, (installed | moved).values())]
-    # Without a commit nothing is moved, and nothing left.
-    before = list(sys.path)
-    Moved().move()
-    assert sys.path == before
-    assert Moved().find_leftovers(sys.modules) == []
 
 
 def left(moved, monkeypatch, **files):

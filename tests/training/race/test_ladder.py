@@ -2,17 +2,15 @@
 
 import html
 import linecache
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import perfkit
-from perfkit.errors import BadParameterError, MissingPartError
+from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.training.diagnose.maker import digest
 from perfkit.training.diagnose.session import LEAST_BUDGET_S
-from perfkit.training.race import ladder as ladders
 from perfkit.training.race.ladder import (
     AS_FOUND,
     EditedRace,
@@ -21,7 +19,7 @@ from perfkit.training.race.ladder import (
 )
 from perfkit.training.race.sides import Side
 from tests.findings.made import of_run
-from tests.training.race.built import WAVERING, facts, make_training, measured
+from tests.training.race.built import facts, make_training, measured
 
 ORIGINAL = training_as_found()
 FILE = Path(ORIGINAL.path)
@@ -75,22 +73,6 @@ def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
     assert perfkit.ladder(folder=tmp_path).chart.alt == ladder.chart.alt
 
 
-def test_a_race_that_shows_nothing_is_drawn_as_such(tmp_path):
-    (rung,) = read_ladder(ORIGINAL, tmp_path, raced(CACHED, WAVERING)).rungs
-    assert rung.comparison.verdict == "too noisy to say"
-    assert (
-        "too noisy to say"
-        in read_ladder(ORIGINAL, tmp_path, raced(CACHED, WAVERING)).chart.svg
-    )
-
-
-def test_without_a_rung_it_says_how_to_get_one(tmp_path):
-    ladder = perfkit.ladder(folder=tmp_path / "none")
-    assert ladder.rungs == ()
-    assert "perfkit.ladder(photos)" in ladder.chart.alt
-    assert "perfkit.ladder(photos)" in repr(ladder)
-
-
 def test_a_label_from_a_file_is_text(tmp_path):
     label = "<script>alert(1)</script>"
     store.save(raced(label, 2000.0), tmp_path)
@@ -131,22 +113,13 @@ def test_another_job_is_no_rung(known):
     [
         (3, "", r"as in `perfkit.ladder\(photos\)`, not int\."),
         (FILE, "", r"photos.py is a script: give \"photos.py:photos\"\."),
-        (make_training, AS_FOUND, "say what was edited"),
-        (make_training, 3, "say what was edited"),
+        (make_training, AS_FOUND, "say what you edited"),
+        (make_training, 3, "say what you edited"),
     ],
 )
 def test_what_cannot_be_raced_is_refused(training, label, says, tmp_path):
     with pytest.raises(BadParameterError, match=says):
         perfkit.ladder(training, label=label, folder=tmp_path)
-
-
-def unwritten():
-    return None
-
-
-def test_what_is_still_to_be_written_runs_nothing(tmp_path, capsys):
-    assert perfkit.ladder(unwritten, folder=tmp_path).race is None
-    assert "unwritten gives back None" in capsys.readouterr().out
 
 
 def cell(source, name="<a cell>"):
@@ -166,47 +139,6 @@ def photos():
     model.compile("adam", "sparse_categorical_crossentropy")
     return model, data, {"callbacks": [WeightLog()], "epochs": 5, "verbose": 2}
 """
-
-
-def test_what_was_not_edited_runs_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text = FILE.read_text()
-    copied = text[text.index("def photos") : text.index("\n\nif __name__")]
-    first, *lines = copied.splitlines(True)
-    imports = "    from photos import WeightLog, files, load, small_cnn\n\n"
-    source = "".join([first, imports, *lines[1:]])
-    (tmp_path / "photos.py").write_text(text)
-    for training in (cell(source), "photos.py:photos"):
-        assert perfkit.ladder(training).race is None
-        assert "still the training as found" in capsys.readouterr().out
-    edited = cell(source.replace("batch(8)", "batch(64)"), "<another>")
-    assert not ladders._is_unchanged(edited, ORIGINAL)
-    # What a cell takes from the file beside its notebook may be edited, too.
-    (tmp_path / "photos.py").write_text(text.replace("/ 255", "/ 256"))
-    assert not ladders._is_unchanged(cell(source, "<a third>"), ORIGINAL)
-
-
-def test_a_recording_is_shown_and_where_there_is_none_a_sentence_says_so(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("PERFKIT_REPLAY", "1")
-    with pytest.raises(MissingPartError, match="no race of make_training as it is"):
-        perfkit.ladder(make_training, label=CACHED, folder=tmp_path)
-    race = EditedRace(
-        sides=(
-            Side(name=AS_FOUND, maker=ORIGINAL),
-            Side(name=CACHED, maker=make_training),
-        ),
-        typed=f"perfkit.ladder(make_training, label={CACHED!r})",
-    )
-    recorded = replace(raced(CACHED, 2000.0), parameters=race.parameters)
-    path = store.save(recorded, tmp_path / "recorded")
-    ladder = perfkit.ladder(
-        make_training, label=CACHED, folder=tmp_path / "shown", replay=path
-    )
-    assert ladder.race.replayed
-    assert labels(ladder) == [CACHED]
-    assert "not run here" in ladder.chart.alt
 
 
 def test_the_training_as_found_trains(tmp_path, monkeypatch):

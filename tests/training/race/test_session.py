@@ -2,20 +2,15 @@
 
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from perfkit.engine.host import Environment, Place
-from perfkit.engine.measurement import Measurement
+from perfkit.engine.host import Environment
 from perfkit.errors import BadParameterError
 from perfkit.training.race import race as sessions
 from perfkit.training.race.race import (
     RaceSession,
-    asked_for,
-    is_unwritten,
     open_race,
-    race,
 )
 from perfkit.training.race.sides import Asked
 from tests.findings.made import of_run
@@ -47,11 +42,9 @@ def ended(rates, *, worse=0.05, of=None, **known):
     [
         (SLOWER, {}, True),
         ({OLD: 1000.0, NEW: 1000.0}, {}, False),
-        ({OLD: 1000.0, NEW: 2000.0}, {}, False),
         ({OLD: 1000.0, NEW: WAVERING}, {}, None),
         # Of another job no rate says so, and where nobody asked it is not told.
         (SLOWER, {"new": {"batch": 20, "steps": 50}}, None),
-        (SLOWER, {"new": {"parameters": 7}}, None),
         (SLOWER, {"worse": None}, None),
         # A side that never ran leaves it open, unless another is slower.
         ({OLD: 1000.0}, {}, None),
@@ -78,18 +71,6 @@ def test_a_side_that_fails_in_all_its_trials_cannot_be_run(crashed, cannot):
     assert session.cannot_run is cannot
 
 
-def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
-    asked, here = [], Environment("3.11.7")
-    monkeypatch.setattr(
-        sessions, "environment_of", lambda place: asked.append(place) or here
-    )
-    RaceSession(question())
-    assert asked == []
-    other = Place(variables=(("TF_A", "1"),))
-    RaceSession(question(sides(OLD, NEW, place=other)))
-    assert set(asked) == {Place(), other}
-
-
 def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     write(tmp_path, train_py=f"import os\nos.environ['TF_A'] = '1'\n{SCRIPT}")
     asked = Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
@@ -102,7 +83,7 @@ def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     ]
     given = {"TF_A", "TF_B"}
     sessions._check_holds(race_sides[1], given, facts(late=("TF_C",)))
-    with pytest.raises(BadParameterError, match="sets TF_A itself, over what was"):
+    with pytest.raises(BadParameterError, match="sets TF_A itself, which overrides"):
         sessions._check_holds(race_sides[1], given, facts(late=("TF_A", "TF_C")))
 
 
@@ -143,65 +124,15 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     assert not folder.exists()
 
 
-def test_one_thing_needs_no_list(monkeypatch):
-    seen = []
-    monkeypatch.setattr(sessions, "watch_here", lambda session: seen.append(session))
-    for env in ("A=1", ["A=1"]):
-        race(make_training, env=env)
-    assert [len(session._race.sides) for session in seen] == [2, 2]
-    asked = asked_for((make_training,), python=Path("env/bin/python"), cores=0)
-    assert (asked.python, asked.cores) == (("env/bin/python",), ("0",))
-    with pytest.raises(BadParameterError, match="option of a race"):
-        asked_for((make_training,), batch=64)
-
-
-def test_the_baseline_alone_is_planned_and_the_rest_chosen():
-    plan = RaceSession(question(), seed=3)._plan()
-    assert [one.name for one in plan.variants] == [OLD]
-    assert (plan.baseline, plan.seed) == (OLD, 3)
-    first = plan.choose(Measurement(variants=plan.variants, baseline=OLD))
-    assert [one.name for one in first] == [OLD, NEW]
-
-
 def test_another_python_reads_a_file_and_is_refused_the_code_of_a_function(
     monkeypatch, tmp_path
 ):
     elsewhere = Environment("3.99.1", {"tensorflow": "2.99"})
     monkeypatch.setattr(sessions, "environment_of", lambda place: elsewhere)
     python = ("other/bin/python",)
-    refused = r"make_training .* Python 3\.99 cannot"
+    refused = r"Python 3\.99 cannot run make_training"
     with pytest.raises(BadParameterError, match=refused):
         open_race(Asked(trainings=(make_training,), python=python))
     write(tmp_path, train_py=FUNCTION)
     opened = open_race(Asked(trainings=(tmp_path / "train.py",), python=python))
     assert opened.finding is None
-
-
-def unwritten():
-    """Make a training, once somebody has written it."""
-    return None
-
-
-def with_work():
-    print("made")
-
-
-@pytest.mark.parametrize(
-    ("training", "is_one"),
-    [
-        (unwritten, True),
-        (lambda: None, True),
-        (lambda: 3, False),
-        (with_work, False),
-        (lambda: [], False),
-        ("train.py", False),
-        (int, False),
-    ],
-)
-def test_what_does_nothing_is_still_to_be_written(training, is_one):
-    assert is_unwritten(training) is is_one
-
-
-def test_a_race_of_what_is_still_to_be_written_says_so_and_runs_nothing(capsys):
-    assert race(unwritten, env="A=1") is None
-    assert capsys.readouterr().out.startswith("Nothing runs yet: unwritten gives back")

@@ -4,9 +4,10 @@ A record is a finder with ``@cause`` above it; those that explain more come firs
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from perfkit.findings.account import Account, Tip
+from perfkit.findings.account import Account, Line, Tip
 from perfkit.training.account.causes import calls, graphs, inputs, python, settings
 from perfkit.training.account.causes.base import Cause, View
 
@@ -49,11 +50,8 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
             text: lines.get(tuple(place or ()))
             for text, place in charged.get("settings", ())
         },
-        tuple(
-            (lines[file, line], lines[caller_file, caller])
-            for file, line, caller_file, caller in charged.get("callers", ())
-            if {(file, line), (caller_file, caller)} <= lines.keys()
-        ),
+        _pairs(lines, charged.get("callers", ())),
+        _pairs(lines, charged.get("definitions", ())),
         tuple(
             (lines[file, line], share)
             for file, line, share in charged.get("padded", ())
@@ -68,6 +66,16 @@ def tips(account: Account, charged: dict[str, Any]) -> tuple[Tip, ...]:
                 tips.append(tip)
     tips.sort(key=lambda tip: -tip.share)
     return tuple(tips[:_MOST])
+
+
+def _pairs(
+    lines: Mapping[tuple[Any, ...], Line], places: Iterable[Sequence[Any]]
+) -> tuple[tuple[Line, Line], ...]:
+    """Return the two lines of each ``[file, line, other file, other line]``."""
+    pairs = (((file, line), (other, at)) for file, line, other, at in places)
+    return tuple(
+        (lines[one], lines[two]) for one, two in pairs if {one, two} <= lines.keys()
+    )
 
 
 def swapped(account: Account) -> frozenset[str]:

@@ -95,6 +95,8 @@ class View:
             the line that set it, if that is known.
         callers: Lines of layers, each with the line that calls their model in a step of
             the user's own.
+        definitions: Lines that had a function traced again and again, each with the
+            line where that function begins.
         padded: Lines that pad sequences, each with the share that is padding.
     """
 
@@ -104,6 +106,7 @@ class View:
     backward: tuple[tuple[Line, int], ...] = ()
     settings: Mapping[str, Line | None] = field(default_factory=dict)
     callers: tuple[tuple[Line, Line], ...] = ()
+    definitions: tuple[tuple[Line, Line], ...] = ()
     padded: tuple[tuple[Line, float], ...] = ()
 
     def share(self, *lines: Line) -> float:

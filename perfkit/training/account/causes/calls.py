@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import PYTHON, SET_UP, WAITING
-from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+from perfkit.training.account.causes.base import (
+    WORTH,
+    Evidence,
+    View,
+    cause,
+    distinct,
+)
 
 # A call in a loop: so often, and mostly something else than computing.
 _OFTEN, _FEW = 20, 4
@@ -27,8 +33,8 @@ def _compiles_often(view: View) -> bool:
     "predict-per-row",
     do="Call the model, not `predict`, for few rows at a time",
     fix="`model(rows, training=False)` for a few rows, or one `predict_on_batch` "
-    "for all rows of the turn at once",
-    mind="`model(...)` returns a tensor: `.numpy()` makes an array of it.",
+    "for all rows at once",
+    mind="`model(...)` returns a tensor: `.numpy()` turns it into an array.",
 )
 def _predict_per_row(view: View) -> Iterator[Evidence]:
     overheads = (SET_UP, PYTHON, WAITING)
@@ -68,8 +74,8 @@ def _compile_in_loop(view: View) -> Iterator[Evidence]:
             yield Evidence(
                 lines=(line, *traced),
                 share=view.account.share(spent),
-                means=f"`compile` was called {count} times. Each one throws the traced "
-                f"step away: tracing it again took {units.seconds(spent)}.",
+                means=f"The script calls `compile` {count} times. Each call discards "
+                f"the traced step, and retracing took {units.seconds(spent)}.",
             )
 
 
@@ -111,8 +117,8 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 
 @cause(
     "small-batches-by-hand",
-    do="Hand more rows to each call",
-    fix="Collect rows, then one `train_on_batch` for all of them",
+    do="Pass more rows to each call",
+    fix="Collect rows, then call `train_on_batch` once for all of them",
     mind="Fewer, larger updates learn differently: tune the learning rate.",
 )
 def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
@@ -124,13 +130,13 @@ def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
                 lines=(line,),
                 means=f"{call.count:,} calls of `{call.name}`, "
                 f"{_mean(call.seconds, call.count)} each, {units.percent(around)} of "
-                "that outside of the network.",
+                "that outside the network.",
             )
 
 
 @cause(
     "weights-copied",
-    do="Copy weights less often, or within the graph",
+    do="Copy weights less often, or inside a graph",
     fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
     "`tf.function`, every few hundred steps",
 )
@@ -187,9 +193,9 @@ def _callback(view: View) -> Iterator[Evidence]:
 
 @cause(
     "traced-again",
-    do="Let the function called at {where} be traced once",
-    fix="Make the `tf.function` once, outside of the loop; hand it tensors, not "
-    "numbers; `reduce_retracing=True` where shapes differ",
+    do="Stop retracing the function of {where}",
+    fix="Make the `tf.function` once, outside the loop; pass it tensors, not numbers; "
+    "`reduce_retracing=True` if shapes differ",
     swap="retracing",
 )
 def _traced_again(view: View) -> Iterator[Evidence]:
@@ -200,19 +206,22 @@ def _traced_again(view: View) -> Iterator[Evidence]:
         if line.find_call("fit", "predict", "evaluate"):
             continue
         first = line.traces[0]
+        # What arguments it takes anew is said where it is defined.
+        definitions = [at for caller, at in view.definitions if caller is line]
         yield Evidence(
-            lines=(line,),
+            lines=distinct(*(definitions if first.because else ()), line),
             means=f"`{first.name}` was traced {first.count} times, "
             f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
             "time.",
+            share=share,
         )
 
 
 @cause(
     "model-called-eagerly",
-    do="Put the call at {where} under `tf.function`",
+    do="Put the call at {where} into a `tf.function`",
     fix="`@tf.function` on the function around it",
-    mind="What it prints or counts in Python then happens once.",
+    mind="Python inside it, such as a print or a counter, then runs once.",
     swap="eager",
 )
 def _model_called_eagerly(view: View) -> Iterator[Evidence]:

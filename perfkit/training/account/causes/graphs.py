@@ -68,7 +68,7 @@ def _looping(view: View) -> list[Line]:
 @cause(
     "loop-in-graph",
     do="Take the loop out of the graph at {where}",
-    fix="The same operations on the whole batch, along an axis, without `map_fn`, "
+    fix="The same operations on the whole batch along an axis, instead of `map_fn`, "
     "`scan` or `while_loop`",
 )
 def _loop_in_graph(view: View) -> Iterator[Evidence]:
@@ -77,15 +77,15 @@ def _loop_in_graph(view: View) -> Iterator[Evidence]:
         count = sum(line.operations for line in lines)
         yield Evidence(
             lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time is computed in a loop within "
-            f"the graph: {count:,.0f} small operations in each step.",
+            means=f"{view.percent(*lines)} of the time goes into a loop inside the "
+            f"graph: {count:,.0f} small operations in each step.",
         )
 
 
 @cause(
     "loop-unrolled",
-    do="Replace the Python loop at {where} by operations on whole tensors",
-    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis in place of "
+    do="Replace the Python loop at {where} with operations on whole tensors",
+    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis instead of "
     "`for`",
 )
 def _loop_unrolled(view: View) -> Iterator[Evidence]:
@@ -95,13 +95,13 @@ def _loop_unrolled(view: View) -> Iterator[Evidence]:
         yield Evidence(
             lines=tuple(lines),
             means=f"{view.percent(*lines)} of the time goes into {count:,.0f} small "
-            "operations in each step: a loop of Python made each of them.",
+            "operations in each step, because a Python loop made each of them.",
         )
 
 
 @cause(
     "jacobian",
-    do="Compute only what is used of the jacobian at {where}",
+    do="Compute only the entries of the jacobian that you use, at {where}",
     fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
 )
 def _jacobian(view: View) -> Iterator[Evidence]:
@@ -116,9 +116,9 @@ def _jacobian(view: View) -> Iterator[Evidence]:
 
 @cause(
     "backward-often",
-    do="Go backward once a step, not often, at {where}",
-    fix="Add the losses up first: a gradient of a sum is the sum of gradients",
-    mind="Where each gradient is changed by itself, such as clipped, that differs.",
+    do="Take one gradient per step at {where}",
+    fix="Add up the losses first: the gradient of a sum is the sum of the gradients",
+    mind="The result differs if you change each gradient by itself, as clipping does.",
 )
 def _backward_often(view: View) -> Iterator[Evidence]:
     share = view.account.share(
@@ -129,7 +129,7 @@ def _backward_often(view: View) -> Iterator[Evidence]:
             yield Evidence(
                 lines=(line,),
                 share=share,
-                means=f"{line.where} goes backward {count} times in each step: "
+                means=f"{line.where} takes {count} gradients in each step: "
                 f"{units.percent(share)} of the time.",
             )
 
@@ -139,7 +139,7 @@ def _backward_often(view: View) -> Iterator[Evidence]:
     do="Update only the rows that a batch uses",
     fix="A smaller table (hash the rare ids), or an optimizer without state for "
     "it, such as `SGD`",
-    mind="`SGD` learns otherwise than `Adam`: tune its rate.",
+    mind="`SGD` learns differently from `Adam`: tune its learning rate.",
 )
 def _dense_update(view: View) -> Iterator[Evidence]:
     for line in view.hot(_MOST):
@@ -147,16 +147,16 @@ def _dense_update(view: View) -> Iterator[Evidence]:
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             yield Evidence(
                 lines=(line,),
-                means=f"{view.percent(line)} of the time is the optimizer's update, of "
-                f"a variable with {line.elements:,} weights in each step.",
+                means=f"{view.percent(line)} of the time the optimizer updates a "
+                f"variable with {line.elements:,} weights, all of them in every step.",
             )
 
 
 @cause(
     "frozen-layers",
-    do="Compute the frozen layers once, and train on what they give",
+    do="Compute the frozen layers once, and train on their outputs",
     fix="`features = base.predict(x)`, then fit the head on `features`",
-    mind="That leaves out augmentation in front of the frozen layers.",
+    mind="Augmentation in front of the frozen layers then has no effect.",
 )
 def _frozen_layers(view: View) -> Iterator[Evidence]:
     lines = tuple(
@@ -172,16 +172,16 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
         yield Evidence(
             lines=distinct(*callers, *lines),
             share=view.share(*lines),
-            means=f"{view.percent(*lines)} of the time is computed in layers that are "
-            "not trained: of the same example they give the same in each epoch.",
+            means=f"{view.percent(*lines)} of the time goes into layers that are not "
+            "trained, although an example's output is the same in every epoch.",
         )
 
 
 @cause(
     "padding",
-    do="Pad each batch to its own longest example, not all of them at {where}",
+    do="Pad each batch only to its own longest example, at {where}",
     fix="`Dataset.bucket_by_sequence_length`, or sort by length and `padded_batch`",
-    mind="Examples of similar length are then learnt together.",
+    mind="Each batch is then less random, so shuffle first.",
     swap="padding",
 )
 def _padding(view: View) -> Iterator[Evidence]:
@@ -192,14 +192,14 @@ def _padding(view: View) -> Iterator[Evidence]:
                 lines=(line, *lines),
                 share=view.share(*lines),
                 means=f"{units.percent(share)} of the examples' length is padding, and "
-                f"{view.percent(*lines)} of the time is computed in layers that go "
-                "through all of it.",
+                f"{view.percent(*lines)} of the time goes into layers that compute all "
+                "of it.",
             )
 
 
 @cause(
     "xla-shapes",
-    do="Give all batches one shape, or leave `jit_compile` out",
+    do="Give all batches the same shape, or remove `jit_compile`",
     fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few "
     "bucket lengths",
 )
@@ -211,14 +211,14 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
         if share > 2 * WORTH and not line.traces and not many:
             yield Evidence(
                 lines=(line,),
-                means=f"{units.percent(share)} of the time XLA compiles the step, anew "
-                "for each shape that it has not met.",
+                means=f"{units.percent(share)} of the time XLA compiles the step, once "
+                "for every new shape.",
             )
 
 
 @cause(
     "text-in-model",
-    do="Take text apart in the input, not in the model",
+    do="Tokenize text in the input, not in the model",
     fix="`data.map(lambda t, y: (vectorize(t), y)).cache()`",
 )
 def _text_in_model(view: View) -> Iterator[Evidence]:
@@ -226,7 +226,7 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
     if lines and view.share(*lines) >= WORTH:
         yield Evidence(
             lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time the step takes text apart.",
+            means=f"{view.percent(*lines)} of the time the step tokenizes text.",
         )
 
 
@@ -234,7 +234,7 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
     "decomposition",
     do="Decompose less often, or approximately, at {where}",
     fix="A power iteration, or every tenth step",
-    mind="An approximation learns otherwise: watch the loss.",
+    mind="An approximation learns differently: watch the loss.",
 )
 def _decomposition(view: View) -> Iterator[Evidence]:
     for line in view.hot():
@@ -248,7 +248,7 @@ def _decomposition(view: View) -> Iterator[Evidence]:
 
 @cause(
     "metric",
-    do="Leave the metric at {where} out of training steps",
+    do="Take the metric at {where} out of the training steps",
     fix="Compute it in validation, once an epoch",
     group="without observers",
     swap="callback",
@@ -258,6 +258,6 @@ def _metric(view: View) -> Iterator[Evidence]:
         if line.is_part("metric"):
             yield Evidence(
                 lines=(line,),
-                means=f"{view.percent(line)} of the time is the metric "
-                f"`{line.parts[0].partition(' ')[2]}`, computed in each step.",
+                means=f"{view.percent(line)} of the time goes into the metric "
+                f"`{line.parts[0].partition(' ')[2]}` in every step.",
             )

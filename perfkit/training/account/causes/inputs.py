@@ -28,9 +28,9 @@ def _waits(view: View) -> str:
 
 @cause(
     "thrown-away",
-    do="Choose what is kept before the expensive work at {where}",
-    fix="`filter`, `take` and `skip` on file names and labels first, then `map` what "
-    "was kept; or `cache()` before them",
+    do="Drop elements before the expensive work at {where}",
+    fix="First `filter`, `take` and `skip` on file names and labels, then `map` the "
+    "rest; or `cache()` before them",
     group="without input",
 )
 def _thrown_away(view: View) -> Iterator[Evidence]:
@@ -50,15 +50,14 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
             yield Evidence(
                 lines=distinct(*order),
                 share=view.input_share,
-                means=f"The model {_waits(view)} for its input, and "
-                f"{inputs / outputs:.0f} elements are made there for each one that is "
-                "kept.",
+                means=f"The model {_waits(view)} for its input, which makes "
+                f"{inputs / outputs:.0f} elements and keeps one of them.",
             )
 
 
 @cause(
     "cache-thrown-away",
-    do="Put `cache()` behind `take`",
+    do="Put `cache()` after `take`",
     fix="`.take(n).cache()`",
     group="without input",
     swap="no-cache",
@@ -73,17 +72,16 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
             yield Evidence(
                 lines=(*_expensive(view)[:1], line),
                 share=view.input_share,
-                means="A `take` stands behind the cache, so that an epoch never comes "
-                "to its end: TensorFlow throws the cache away each time, and the "
-                f"model {_waits(view)}.",
+                means="A `take` follows the cache, so no epoch fills it and TensorFlow "
+                f"throws it away: the model {_waits(view)} for its input.",
             )
             return
 
 
 @cause(
     "single-elements",
-    do="Hand on whole batches, not single elements, at {where}",
-    fix="Slice arrays into windows or batches at once, such as with "
+    do="Pass on whole batches, not single elements, at {where}",
+    fix="Slice whole windows or batches from the arrays, such as with "
     "`keras.utils.timeseries_dataset_from_array`, or `batch` before the map",
     group="without input",
 )
@@ -99,8 +97,8 @@ def _single_elements(view: View) -> Iterator[Evidence]:
             yield Evidence(
                 lines=(line, *_expensive(view)[:3]),
                 share=view.input_share,
-                means=f"{stage.out:,} single elements passed a `{stage.kind}` in the "
-                f"traced seconds, and {updates:,} steps were made in all: the model "
+                means=f"In the traced seconds {stage.out:,} single elements passed a "
+                f"`{stage.kind}`. The whole run made {updates:,} steps, and the model "
                 f"{_waits(view)}.",
             )
             return
@@ -108,9 +106,9 @@ def _single_elements(view: View) -> Iterator[Evidence]:
 
 @cause(
     "python-batches",
-    do="Make the batches without so much Python at {where}",
-    fix="Do it for the whole batch with NumPy, do it once before training, or in "
-    "`tf.data`; a `PyDataset` with `workers=` helps where it lets go of the lock",
+    do="Spend less Python on each batch at {where}",
+    fix="Work on whole batches with NumPy, once before training, or in `tf.data`; "
+    "`workers=` of a `PyDataset` helps if the work releases Python's lock",
     group="without input",
     swap="python-input",
 )
@@ -120,18 +118,17 @@ def _python_batches(view: View) -> Iterator[Evidence]:
     if lines and view.share(*lines) >= _LARGE_INPUT:
         yield Evidence(
             lines=tuple(lines[:4]),
-            means=f"The model waits {view.percent(*lines)} of the time for Python that "
-            f"makes its batches{' element by element' if stages else ''}.",
+            means=f"The model waits {view.percent(*lines)} of the time for Python to "
+            f"make its batches{' element by element' if stages else ''}.",
         )
 
 
 @cause(
     "full-size",
-    do="Resize the pictures before they are changed at {where}",
-    fix="`tf.image.resize` right behind the decoding, then a cache if it fits in "
-    "memory, then what is random",
-    mind="Small pictures that are changed differ a little from changed ones that "
-    "are made small.",
+    do="Resize the pictures before you augment them at {where}",
+    fix="`tf.image.resize` right after decoding, then a cache if it fits in memory, "
+    "then the random changes",
+    mind="Augmenting after the resize gives slightly different pictures.",
     group="without input",
 )
 def _full_size(view: View) -> Iterator[Evidence]:
@@ -143,15 +140,14 @@ def _full_size(view: View) -> Iterator[Evidence]:
     if all(resize.line > line.line for line in lines for resize in later):
         yield Evidence(
             lines=tuple(lines[:4]),
-            means=f"The model waits {view.percent(*lines)} of the time while pictures "
-            f"are changed at random in their full size; {later[0].where} shrinks them "
-            "afterwards.",
+            means=f"The model waits {view.percent(*lines)} of the time while the input "
+            f"augments pictures at full size; only then {later[0].where} shrinks them.",
         )
 
 
 @cause(
     "map-in-turn",
-    do="Let the map work on several elements at a time",
+    do="Run the map in parallel",
     fix="`.map(..., num_parallel_calls=tf.data.AUTOTUNE)`",
     group="without input",
     swap="serial-map",
@@ -172,9 +168,9 @@ def _map_in_turn(view: View) -> Iterator[Evidence]:
 @cause(
     "input",
     do="Make the input cheaper, {where} first",
-    fix="`cache()` behind what is the same in each epoch, if that fits in memory; "
-    "less work for each example; `num_parallel_calls=tf.data.AUTOTUNE`",
-    mind="What is random, such as augmentation, has to stay behind the cache.",
+    fix="`cache()` after the stages that repeat in every epoch, if that fits in "
+    "memory; less work per example; `num_parallel_calls=tf.data.AUTOTUNE`",
+    mind="Random stages, such as augmentation, must stay after the cache.",
     group="without input",
     swap="no-cache",
 )
@@ -184,6 +180,6 @@ def _input(view: View) -> Iterator[Evidence]:
         yield Evidence(
             lines=tuple(lines[:4]),
             share=view.input_share,
-            means=f"The model {_waits(view)} for its input, the largest part of it for "
+            means=f"The model {_waits(view)} for its input, most of it at "
             f"{lines[0].where}.",
         )

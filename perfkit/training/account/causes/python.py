@@ -18,9 +18,9 @@ _FILES = ("load", "open", "imread", "read_csv", "read", "loadtxt", "decompress")
 
 @cause(
     "steps-are-eager",
-    do="Put the step under `tf.function`, from {where} on",
+    do="Put the step that begins at {where} into a `tf.function`",
     fix="`@tf.function` on the function that makes one step",
-    mind="What it prints or counts in Python then happens once.",
+    mind="Python inside it, such as a print or a counter, then runs once.",
     swap="eager",
 )
 def _steps_are_eager(view: View) -> Iterator[Evidence]:
@@ -36,8 +36,8 @@ def _steps_are_eager(view: View) -> Iterator[Evidence]:
         yield Evidence(
             lines=tuple(lines[:6]),
             share=share,
-            means=f"{view.percent(*lines)} of the time Python starts operations of "
-            "TensorFlow one by one, outside of any graph.",
+            means=f"{view.percent(*lines)} of the time Python starts TensorFlow "
+            "operations one by one, because no graph holds them.",
         )
 
 
@@ -60,29 +60,29 @@ def _calls(
 _TENSORS_READ = cause(
     "tensors-read",
     do="Read tensors less often than at {where}",
-    fix="Keep sums in tensors or `keras.metrics`, and call `.numpy()` once an epoch",
+    fix="Sum in tensors or `keras.metrics`, and call `.numpy()` once an epoch",
 )(_calls(_READS))
 _ARRAYS_COPIED = cause(
     "arrays-copied",
-    do="Do not copy or convert arrays in each step at {where}",
-    fix="Fill one array made beforehand; convert to tensors once, before the loop",
+    do="Stop copying or converting arrays in every step at {where}",
+    fix="Allocate one array and fill it; convert to tensors once, before the loop",
 )(_calls(_COPIES))
 _PANDAS_ROWS = cause(
     "pandas-rows",
-    do="Take rows from arrays, not from a table, at {where}",
+    do="Take rows from arrays, not from a DataFrame, at {where}",
     fix="`table.to_numpy()` once, before the loop",
 )(_calls(_PANDAS, 2 * WORTH))
 _FILES_READ_AGAIN = cause(
     "files-read-again",
     do="Read the file at {where} once",
-    fix="Before the loop, or `np.load(..., mmap_mode='r')` for parts of it",
+    fix="Read before the loop, or read parts with `np.load(..., mmap_mode='r')`",
 )(_calls(_FILES, 2 * WORTH))
 
 
 @cause(
     "python-between-steps",
     do="Do the work at {where} for the whole batch at once, or before training",
-    fix="NumPy or TensorFlow on whole arrays in place of the loop",
+    fix="NumPy or TensorFlow on whole arrays instead of the loop",
 )
 def _python_between_steps(view: View) -> Iterator[Evidence]:
     lines = [
@@ -93,6 +93,6 @@ def _python_between_steps(view: View) -> Iterator[Evidence]:
     if lines and view.share(*lines) >= _MOST:
         yield Evidence(
             lines=tuple(lines[:6]),
-            means=f"{view.percent(*lines)} of the time is Python of your own between "
+            means=f"{view.percent(*lines)} of the time your own Python runs between "
             f"the steps, most of it at {lines[0].where}.",
         )

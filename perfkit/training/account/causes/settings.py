@@ -34,23 +34,23 @@ def _evidence(
 
 _FIX = "Delete the line, or run it only where needed"
 _DATA_MODE = "tf.data.experimental.enable_debug_mode()"
-_PYTHON_RUNS = "Python runs one operation after the other"
+_PYTHON_RUNS = "Python runs one operation at a time"
 _DATA_DEBUGGED = cause(
-    "data-debug-mode", do=f"Take `{_DATA_MODE}` out", fix=_FIX, swap="debugging"
+    "data-debug-mode", do=f"Remove `{_DATA_MODE}`", fix=_FIX, swap="debugging"
 )(_lines_slowed(_DATA_MODE, _PYTHON_RUNS, lambda line: THREAD in line.parts[:1]))
 _EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 _FUNCTIONS_EAGER = cause(
-    "functions-run-eagerly", do=f"Take `{_EAGER_MODE}` out", fix=_FIX, swap="eager"
+    "functions-run-eagerly", do=f"Remove `{_EAGER_MODE}`", fix=_FIX, swap="eager"
 )(_lines_slowed(_EAGER_MODE, _PYTHON_RUNS, lambda line: line.is_eager))
 _FLOAT16 = cause(
     "float16-on-a-processor",
-    do="Train in float32 where there is no GPU: {where}",
-    fix="Leave the policy out, or `mixed_bfloat16` where a race shows it is faster",
+    do="Train in float32 on a processor: {where}",
+    fix="Remove the policy, or use `mixed_bfloat16` if a race shows it is faster",
     swap="precision",
 )(
     _lines_slowed(
         "keras.config.set_dtype_policy(",
-        "compute in float16, which processors convert from and to,",
+        "compute in float16, which a processor must convert,",
         lambda line: line.is_part("layer"),
     )
 )
@@ -71,5 +71,5 @@ def _few_threads(view: View) -> Iterator[Evidence]:
     for text, setter in view.settings.items():
         match = _THREADS.search(text)
         if match and int(match[1]) < cores and lines:
-            spent = f"operations that may use {match[1]} of {cores} cores"
+            spent = f"operations that may use only {match[1]} of {cores} cores"
             yield _evidence(view, setter, lines, spent)

@@ -21,13 +21,13 @@ def no_prefetch(facts: Facts) -> Candidates:
     if not facts.stages:
         return
     if facts.pipeline["prefetched"]:
-        yield Untested("the pipeline ends in a prefetch already")
+        yield Untested("the pipeline already ends in a prefetch")
     elif facts.pipeline.get("plan", [])[-1:] == ["Prefetch"]:
-        yield Untested("TensorFlow puts a prefetch at its end by itself")
+        yield Untested("TensorFlow adds a prefetch by itself")
     else:
         yield _change(
             name="prefetch",
-            changes="The next batches are made while the model works on this one.",
+            changes="The pipeline makes batches ahead while the model works.",
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
             apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
         )
@@ -38,7 +38,7 @@ def host_to_device(facts: Facts) -> Candidates:
     if not facts.stages:
         return
     if not facts.pipeline.get("gpus"):
-        yield Untested("there is no GPU that batches are copied to")
+        yield Untested("there is no GPU to copy batches to")
         return
     yield _change(
         name="copied ahead",
@@ -73,8 +73,8 @@ def _type_copy(code: Code) -> Iterator[Splice]:
 NO_PREFETCH = KnownCause(
     id="no-prefetch",
     kind="defect",
-    do="Prefetch the batches while the model works",
-    means="no batch is made ready while the model works",
+    do="Prefetch batches while the model works",
+    means="the pipeline makes no batch while the model works",
     group=WITHOUT_INPUT,
     offer=no_prefetch,
     edit=_type_prefetch,
@@ -85,7 +85,7 @@ HOST_TO_DEVICE = KnownCause(
     id="host-to-device",
     kind="defect",
     do="Copy the batches to the GPU ahead",
-    means="its data take long on their way to the device",
+    means="copying its data to the device costs time",
     offer=host_to_device,
     edit=_type_copy,
 )

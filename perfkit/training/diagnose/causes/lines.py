@@ -27,8 +27,8 @@ _LAYER, _LOSS, _METRIC = _PARTS = ("layer", "loss", "metric")
 _MOST = 3
 # The attribute with the line that made an object, from ``LineNames.locate``.
 _AT = "_perfkit_line"
-_UNREAD = "what it makes could not be read"
-_OPEN = "the shape of what its layer gives is not known before it runs"
+_UNREAD = "perfkit could not read what it makes"
+_OPEN = "the shape of its layer's output is unknown before it runs"
 
 
 def hot(account: "Account") -> tuple[dict[str, Any], ...]:
@@ -91,8 +91,8 @@ def lines(facts: Facts) -> Candidates:
 
 
 _INSTEAD = {
-    _LAYER: "The layer gives zeros at once, and computes nothing",
-    _LOSS: "The loss is the mean of what the model gives",
+    _LAYER: "The layer returns zeros and computes nothing",
+    _LOSS: "The loss is the mean of the model's output",
     _METRIC: "The metric is left out",
 }
 
@@ -114,7 +114,7 @@ def leave_out(training: Training, *, line: Mapping[str, Any]) -> None:
     else:
         layers = _layers(model, line)
         if not layers:
-            raise BadParameterError("no layer of the model is made in that line")
+            raise BadParameterError("that line makes no layer of the model")
         for layer in layers:
             vars(layer)["call"] = _stub(layer)
     training.trace_anew()
@@ -167,14 +167,14 @@ def _obstacle(training: Training, line: Mapping[str, Any]) -> str:
     if kind == _LOSS:
         loss: Any = getattr(model._compile_loss, "_user_loss", None)
         alone = loss is not None and len(keras.tree.flatten(loss)) == 1
-        return "" if alone else "its loss is one of several, or none of compile()"
+        return "" if alone else "its loss is one of several, or not in compile()"
     if kind == _METRIC:
         metrics: Any = getattr(model._compile_metrics, "_user_metrics", None)
         several = len(getattr(model, "outputs", None) or [None]) > 1
         if several or any(isinstance(m, list | tuple | dict) for m in metrics or [{}]):
             return "its metrics are those of several outputs"
         listed = any(_is_metric_of(metric, line) for metric in metrics)
-        return "" if listed else "which metric of compile() it is was not found"
+        return "" if listed else "perfkit did not find its metric in compile()"
     return _of_layers(training, _layers(model, line), line)
 
 
@@ -184,19 +184,19 @@ def _of_layers(training: Training, layers: list[Any], line: Mapping[str, Any]) -
     model, traced = training.model, tf.types.experimental.PolymorphicFunction
     inside = [child for layer in layers for child in (layer, *_within(layer))]
     if not layers:
-        return "it is a part of a layer, and only a whole one can be left out"
+        return "it makes a part of a layer, and only a whole layer can be left out"
     is_shared = any(_AT in vars(layer) and not _is_of(layer, line) for layer in inside)
     if is_shared and _is_of(layers[0], line):
-        return "its layer holds layers that other lines make"
+        return "its layer contains layers from other lines"
     ours = {id(layer) for layer in inside}
     weights = {id(w) for layer in layers for w in layer.trainable_variables}
     if all(id(w) in weights for w in model.trainable_variables):
-        return "nothing is learnt without its layer"
+        return "without its layer the model learns nothing"
     around = [model, *(layer for layer in _within(model) if id(layer) not in ours)]
     holders = [part for part in around if ours & {id(inner) for inner in _within(part)}]
     calls = [model.train_step, *(holder.call for holder in holders)]
     if any(isinstance(call, traced) for call in calls):
-        return "its layer is called in a tf.function, which keeps what it traced"
+        return "a tf.function calls its layer and keeps the old trace"
     if open_shapes(training) and any(map(_is_open, layers)):
         return _OPEN
     return ""
@@ -291,6 +291,6 @@ LINE = KnownCause(
     id="line",
     kind="opportunity",
     do="Let a line do less",
-    means="a line takes its time",
+    means="a line costs time",
     offer=lines,
 )

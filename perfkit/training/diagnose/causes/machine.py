@@ -31,8 +31,8 @@ from perfkit.training.diagnose.tracing import STEADY
 CONTENTION = KnownCause(
     id="contention",
     kind="defect",
-    do="Train while no other program takes the processor",
-    means="other programs take the processor",
+    do="Train while no other program uses the cores",
+    means="other programs use the cores",
 )
 MEMORY_PRESSURE = KnownCause(
     id="memory-pressure",
@@ -139,17 +139,17 @@ def _retracing(
     because = f" ({entry['because'][0]})" if entry["because"] else ""
     share = 1 - 1 / gain.estimate
     fix = (
-        f"Make {function} once, outside of the loop, and hand it tensors of one shape "
-        "and dtype."
+        f"Make {function} once, outside the loop, and pass it tensors of one shape and "
+        "dtype."
     )
     if entry.get("library"):
         fix = "Give it batches of one shape and dtype."
         if entry["made_anew"]:
-            fix = "Each call makes it anew: make fewer calls, of more examples each."
+            fix = "Each call makes it again: make fewer calls, with more examples each."
     return _infer(
         RETRACING,
         gain,
-        evidence=f"Tracing {function} anew takes {units.percent(share)} of a step"
+        evidence=f"Retracing {function} takes {units.percent(share)} of a step"
         f"{because}.",
         fix=fix,
         grade="inferred",
@@ -184,16 +184,16 @@ def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
         return None
     names = f"`{name}` and others" if name else "other programs"
     proof = (
-        "and in the quiet moments of the same trials it was faster"
+        "and it was faster in the quiet moments of the same trials"
         if compared
-        else "and its own threads stood ready and waited for one"
+        else "and its own threads were ready but had to wait for a core"
     )
     return _infer(
         CONTENTION,
         gain,
         evidence=f"While it trained, {names} used {np.mean(loads):.1f} cores, {proof}.",
-        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
-        ", or give the training cores of its own (taskset).",
+        fix=f"End {name or 'what else runs'}, or give the training cores of its own "
+        "(taskset).",
         grade="measured here" if compared else "inferred",
     )
 
@@ -247,9 +247,9 @@ def _memory(measured: Measurement) -> Cause | None:
     return _infer(
         MEMORY_PRESSURE,
         gain,
-        evidence=f"For {units.percent(float(np.mean(stalled)))} of the time something "
-        "on this machine waited for memory that was short.",
-        fix="Make a shuffle buffer or a cache smaller; end other programs.",
+        evidence=f"For {units.percent(float(np.mean(stalled)))} of the time a program "
+        "on this machine waited for free memory.",
+        fix="Use a smaller shuffle buffer or cache, or end other programs.",
         grade="inferred",
     )
 

@@ -46,7 +46,7 @@ def batch(facts: Facts) -> Candidates:
     largest = facts.steps or max(_TIMES)
     fitting = [times for times in _TIMES if times <= largest]
     if not fitting:
-        yield Untested("a batch holds all the data already")
+        yield Untested("one batch already holds all the data")
     note = "; callbacks see as many batches as before" if facts.callbacks else ""
     if not facts.counted and facts.steps_per_execution > 1:
         yield Untested(UNCOUNTED)
@@ -56,8 +56,8 @@ def batch(facts: Facts) -> Candidates:
         yield Change(
             name=f"batch ×{times}",
             changes=f"{times} times as many examples in a batch{size}{note}.",
-            fix=f"A batch {times} times as large{size}. This changes the optimisation: "
-            "tune the learning rate anew, and watch the validation loss.",
+            fix=f"A batch {times} times as large{size}. Tune the learning rate again "
+            "and watch the validation loss, because the model learns differently.",
             do=f"Make the batch {times} times as large",
             edit=functools.partial(_batch_size, times=times),
             apply=functools.partial(enlarge, times=times),
@@ -87,8 +87,8 @@ def enlarge(training: Training, *, times: float) -> None:
         training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
     elif times != round(times):
         raise BadParameterError(
-            f"The batches of its {training.kind} can be joined and not parted: give a "
-            "multiple of their size."
+            f"perfkit can join the batches of its {training.kind}, but not split them: "
+            "give a multiple of their size."
         )
     elif training.kind == "PyDataset":
         training.data = _merged_items(data, round(times))
@@ -169,8 +169,8 @@ SMALL_BATCH = KnownCause(
     kind="opportunity",
     do="Make the batch larger",
     means="its batch is small for this machine",
-    mind="A larger batch changes what is learnt: tune the learning rate anew, and "
-    "watch the validation loss.",
+    mind="A larger batch learns differently: tune the learning rate again, and watch "
+    "the validation loss.",
     offer=batch,
     needs_fit=True,
 )
@@ -179,8 +179,8 @@ _WORTH_TRYING = ("faster", "open")
 # What a step of the user's own has to do besides.
 _SCALED = {
     BFLOAT16: "",
-    FLOAT16: " A `train_step` of your own has to train on "
-    "`optimizer.scale_loss(loss)`, because its gradients are divided by that scale.",
+    FLOAT16: " Your own `train_step` must use `optimizer.scale_loss(loss)`, because "
+    "the optimizer divides the gradients by that scale.",
 }
 
 
@@ -189,7 +189,7 @@ def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
     if facts.loop:
         return
     if facts.policy != FLOAT32:
-        yield Untested(f"the model has a policy already: {facts.policy}")
+        yield Untested(f"the model already has a policy: {facts.policy}")
         return
     machine = machine or precision.read_hardware()
     expectations = {

@@ -11,7 +11,11 @@ import math
 import re
 from collections.abc import Iterator
 
-from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
+from perfkit.findings.diagnosis import (
+    WITHOUT_INPUT,
+    WITHOUT_OBSERVERS,
+    WITHOUT_VALIDATION,
+)
 from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.resident import one_iterator
 from perfkit.training.diagnose.change import Candidates, Change, Untested, with_option
@@ -48,14 +52,14 @@ def observers(facts: Facts) -> Candidates:
     if after := group(facts):
         yield _watcher(
             name=after,
-            changes="Callbacks, metrics, validation and progress bar are left out.",
-            fix="Do less in what watches the training, or do it once an epoch.",
+            changes="No callbacks, metrics, validation or progress bar.",
+            fix="Do less in them, or do it once an epoch.",
             subject="Without all of it the training",
             apply=without_observers,
             ceiling=True,
         )
     for name in sorted(LEFT_OUT.intersection(facts.callbacks)):
-        yield Untested(f"{name} reaches beyond a trial, and none runs it")
+        yield Untested(f"{name} acts outside a trial, so no trial runs it")
     for index, name in enumerate(facts.callbacks):
         if name not in LEFT_OUT:
             yield _without(facts, index, after)
@@ -64,9 +68,9 @@ def observers(facts: Facts) -> Candidates:
         yield _watcher(
             name="without metrics",
             changes=f"The metrics of compile() are left out ({listed}).",
-            fix="Leave the costly one out of model.compile(metrics=[...]), give it "
-            "fewer thresholds, or compute it on the validation data alone.",
-            do="Leave the costly metrics out of compile",
+            fix="Take the costly one out of model.compile(metrics=[...]), give it "
+            "fewer thresholds, or compute it on the validation data only.",
+            do="Take the costly metrics out of compile",
             subject="Without them the training",
             apply=without_metrics,
             after=after,
@@ -74,9 +78,9 @@ def observers(facts: Facts) -> Candidates:
     if facts.progress:
         yield _watcher(
             name="without progress bar",
-            changes="The progress bar is not drawn.",
-            fix="model.fit(..., verbose=2), a line for each epoch, or verbose=0",
-            do="Draw no progress bar",
+            changes="Keras draws no progress bar.",
+            fix="model.fit(..., verbose=2), which prints one line per epoch",
+            do="Turn the progress bar off",
             subject=_WITHOUT_IT,
             edit=lambda code: fit_with(code, "verbose", "2"),
             apply=without_progress_bar,
@@ -100,12 +104,12 @@ def _without(facts: Facts, index: int, after: str) -> Change:
     if steering := name in facts.steering:
         do, fix = (
             f"Let `{label}` do less",
-            f"Let {label} do less, or call it more seldom.",
+            f"Let {label} do less, or call it less often.",
         )
     else:
         less = _REMEDY.get(name, "once an epoch instead of once a batch")
-        do = f"Leave `{label}` out, or let it do less"
-        fix = f"Leave {label} out of callbacks=[...], or let it do less: {less}."
+        do = f"Remove `{label}`, or let it do less"
+        fix = f"Remove {label} from callbacks=[...], or let it do less: {less}."
     return _watcher(
         name=f"without {label}",
         defect_from=_CALLBACK_DEFECT,
@@ -126,14 +130,14 @@ _WITHOUT_IT = "Without it the training"
 
 
 _STEERS = (
-    "It may steer the training, by the learning rate, the weights or when it ends: "
-    "make it cheaper or call it more seldom rather than leave it out."
+    "It may change the learning rate, the weights or the end of the training, so make "
+    "it cheaper or call it less often, but keep it."
 )
 _REMEDY = {
-    "ModelCheckpoint": "save seldom (save_freq), or the weights alone",
-    "BackupAndRestore": "save once in several epochs",
+    "ModelCheckpoint": "save less often (save_freq), or only the weights",
+    "BackupAndRestore": "save every few epochs",
     "TensorBoard": "update_freq='epoch', histogram_freq=0, profile_batch=0",
-    "CSVLogger": "log once in several epochs",
+    "CSVLogger": "log every few epochs",
 }
 
 
@@ -200,8 +204,8 @@ def _leave_out(code: Code, name: str, number: int) -> Iterator[Splice]:
     if len(uses) > 2 or (name in _WRITE and code.calls_of(*_READ)):
         label = f"{name} ({number + 1})" if number else name
         raise Unsure(
-            f"What `{name}` writes may be read later: let it write less often, and "
-            "keep it.",
+            f"Your code may read what `{name}` writes: keep it, and let it write less "
+            "often.",
             do=f"Let `{label}` do less",
         )
     yield from code.text.remove(within, place)
@@ -210,14 +214,13 @@ def _leave_out(code: Code, name: str, number: int) -> Iterator[Splice]:
 CALLBACK = KnownCause(
     id="callback",
     kind="by gain",
-    do="Let less watch the training",
-    means="what watches the training takes its time",
+    do="Do less in callbacks, metrics and validation",
+    means="callbacks, metrics or validation cost time",
     group=WITHOUT_OBSERVERS,
     offer=observers,
     needs_fit=True,
 )
 
-_WITHOUT = "without validation"
 # Times as many epochs from one validation to the next.
 SELDOM = 5
 
@@ -235,15 +238,15 @@ def validation(facts: Facts) -> Candidates:
     if facts.following and rarer:
         listed = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
         times = f"{seldom / facts.validated:g}"
-        mind = f"{listed}: a patience counts validations, so divide it by {times}; "
-        mind += "the best epoch is then looked for among those that are validated."
+        mind = f"{listed} counts its patience in validations, so divide it by {times}; "
+        mind += "it then finds the best among the validated epochs only."
     # It is legitimate work, as long as most of an epoch is training.
     less = functools.partial(Change, inferred_if=SHORTENED, mind=mind)
     fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
     yield less(
-        name=_WITHOUT,
+        name=WITHOUT_VALIDATION,
         changes=f"No validation{steps} after every {often}.",
-        fix=f"{fewer} validation_steps, or a larger batch for the validation data",
+        fix=f"{fewer} validation_steps, or a larger batch for validation",
         subject=_WITHOUT_IT,
         apply=without_validation,
         after=group(facts),
@@ -256,7 +259,7 @@ def validation(facts: Facts) -> Candidates:
         fix=f"model.fit(..., validation_freq={seldom})",
         do=f"Validate every {seldom} epochs",
         apply=functools.partial(validate_seldom, epochs=seldom),
-        after=_WITHOUT,
+        after=WITHOUT_VALIDATION,
     )
 
 
@@ -283,8 +286,8 @@ def validate_seldom(training: Training, *, epochs: int) -> None:
 # What may read the result of a validation.
 _VALUES = re.compile(r"""["'{]val_|\.history\b""")
 _FEWER_VALUES = (
-    "Epochs without a validation then have no `val_...`: let what reads them know that "
-    "first."
+    "Epochs without a validation then have no `val_...`, so first change the code that "
+    "reads those."
 )
 
 
@@ -306,7 +309,7 @@ VALIDATION = KnownCause(
     id="validation",
     kind="by gain",
     do="Spend less time on validation",
-    means="validation takes its time",
+    means="validation costs time",
     group=WITHOUT_OBSERVERS,
     offer=validation,
     edit=_type_seldom,
@@ -324,8 +327,8 @@ def epoch_boundary(facts: Facts) -> Candidates:
             yield Change(
                 name="one iterator",
                 kind="defect",
-                changes="The data are gone through by one iterator, and none is made "
-                "in each step.",
+                changes="One iterator goes through the data; no step makes another "
+                "one.",
                 fix="batches = iter(dataset.repeat()) before the loop, and "
                 "next(batches) in it instead of next(iter(dataset)).",
                 do="Make one iterator before the loop",
@@ -339,14 +342,13 @@ def epoch_boundary(facts: Facts) -> Candidates:
     at_its_end = functools.partial(Change, own_pauses=True, defect_from=_USUAL_DEFECT)
     yield at_its_end(
         name=ENDLESS,
-        changes="The data have no end, so that their iterator is made once and not "
-        "for each epoch.",
+        changes="The data repeat without end, so one iterator serves all epochs.",
         fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
         apply=without_end,
     )
     yield at_its_end(
         name="without AUTOTUNE",
-        changes="AUTOTUNE is off, so that no epoch's end waits for its thread.",
+        changes="AUTOTUNE is off, so no end of an epoch waits for its thread.",
         fix="options = tf.data.Options(); options.autotune.enabled = False; "
         "dataset = dataset.with_options(options)",
         do="Switch AUTOTUNE off",
@@ -358,13 +360,13 @@ def epoch_boundary(facts: Facts) -> Candidates:
 
 def _no_endless(facts: Facts) -> str:
     if facts.data != "tf.data":
-        return f"the iterator over data of this kind ({facts.data}) is Keras's own"
+        return f"Keras makes its own iterator over this kind of data ({facts.data})"
     if facts.endless:
-        return "with steps_per_epoch the iterator goes on from epoch to epoch already"
+        return "with steps_per_epoch, one iterator already serves all epochs"
     if not facts.steps:
-        return "nobody knows how many steps an epoch has; give steps_per_epoch"
+        return "the number of steps in an epoch is unknown: give steps_per_epoch"
     if facts.steps % max(1, facts.steps_per_execution):
-        return f"{facts.steps} steps are no multiple of steps_per_execution"
+        return f"{facts.steps} steps are not a multiple of steps_per_execution"
     return ""
 
 
@@ -378,8 +380,8 @@ def without_end(training: Training) -> None:
 EPOCH_BOUNDARY = KnownCause(
     id="epoch-boundary",
     kind="by gain",
-    do="Let the data go on from epoch to epoch",
-    means="the end of an epoch takes its time",
+    do="Keep one iterator for all epochs",
+    means="each end of an epoch costs time",
     group=WITHOUT_INPUT,
     offer=epoch_boundary,
     line=line_of_stage(),

@@ -31,8 +31,8 @@ _less = functools.partial(Change, combines=False)
 _in_buckets = functools.partial(
     _less,
     name="buckets of similar length",
-    do="Put examples of similar length into a batch",
-    mind="Examples of similar length are then learnt together.",
+    do="Batch examples of similar length together",
+    mind="Each batch is then less random, so shuffle first.",
 )
 
 
@@ -41,20 +41,20 @@ def padding(facts: Facts) -> Candidates:
     pads = any(stage["kind"] == PADS for stage in facts.stages)
     if facts.padded:
         if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
-            reason = "its padded texts come from where they cannot be cut"
+            reason = "perfkit cannot cut the padding where its texts come from"
             yield Untested(reason)
             return
         yield _less(
             name="cut to the longest",
             changes="Each batch is cut to the longest of its texts.",
-            fix="keras.utils.pad_sequences for each batch instead of for all texts at "
-            "once, or tf.data and padded_batch(...). Without a mask the model then "
-            "sees less padding: watch the validation loss.",
+            fix="keras.utils.pad_sequences for each batch, not for all texts at once, "
+            "or tf.data and padded_batch(...). Without a mask, watch the validation "
+            "loss, because the model sees less padding.",
             apply=functools.partial(cut_to_longest, padding=facts.padded),
         )
         yield _in_buckets(
             changes="A batch holds texts of similar length, cut to its longest.",
-            fix=_BUCKETS_FIX.format("of texts that are not padded"),
+            fix=_BUCKETS_FIX.format("on unpadded texts"),
             apply=functools.partial(cut_by_length, padding=facts.padded),
         )
     elif pads:
@@ -62,18 +62,17 @@ def padding(facts: Facts) -> Candidates:
             yield Change(
                 name="padded to the longest",
                 kind="defect",
-                changes="Each batch is padded to the longest of its examples, no "
-                "further.",
+                changes="Each batch is padded only to its own longest example.",
                 fix="padded_batch(...) without padded_shapes, or with None for the "
                 "length; keras.Input(shape=(None,)) takes any length",
                 apply=of_data(to_longest),
             )
         if facts.pipeline["cached"]:
-            reason = "a cache in front of buckets is not filled beforehand"
+            reason = "nothing fills the cache in front of buckets beforehand"
             yield Untested(reason)
             return
         yield _in_buckets(
-            changes="A batch holds examples of similar length, and little padding.",
+            changes="A batch holds examples of similar length and little padding.",
             fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
             apply=of_data(in_buckets),
         )
@@ -210,8 +209,8 @@ def _length_of_row(row: Any, front: bool) -> Any:
 PADDING = KnownCause(
     id="padding",
     kind="by gain",
-    do="Pad each batch to its longest example",
-    means="it computes with padding",
+    do="Pad each batch only to its longest example",
+    means="it computes on padding",
     offer=padding,
     of_stages=True,
 )

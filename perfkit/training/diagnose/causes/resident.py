@@ -22,8 +22,8 @@ _DEFECT = 1.5
 _FASTER = "Make the input faster"
 # Nothing is wrong there: how they become batches is Keras's own.
 _ARRAYS = (
-    "Its arrays are in memory already, and Keras makes batches of them; larger batches "
-    "are fewer."
+    "The arrays are already in memory; Keras only cuts them into batches. Larger "
+    "batches mean fewer cuts."
 )
 
 
@@ -31,7 +31,7 @@ def resident(facts: Facts) -> Candidates:
     """The ceiling without input, for every kind of data."""
     has_batches = facts.drawn.get(BATCHES, 0.0) >= OFTEN
     if facts.counts and not has_batches:
-        reason = "the loop is given numbers, and no iterator gives it batches"
+        reason = "the loop gets numbers, and takes no batches from an iterator"
         yield Untested(reason)
         return
     in_memory = facts.data == "arrays"
@@ -39,7 +39,7 @@ def resident(facts: Facts) -> Candidates:
         name=WITHOUT_INPUT,
         kind="opportunity" if in_memory else None,
         defect_from=_DEFECT,
-        changes="One real batch stays in memory and is trained on again and again.",
+        changes="One real batch stays in memory, and every step trains on it.",
         fix=_ARRAYS if in_memory else f"{_FASTER}.",
         subject="Without any input it",
         apply=one_batch if facts.counts else keep_one_batch,
@@ -122,7 +122,7 @@ INPUT_BOUND = KnownCause(
     id="input-bound",
     kind="by gain",
     do=_FASTER,
-    means="its input takes time from its steps",
+    means="its input costs time in its steps",
     offer=resident,
     line=line_of_stage(),
 )

@@ -37,10 +37,10 @@ def retracing(facts: Facts) -> Iterator[Change]:
     if facts.open_shapes and (facts.xla or facts.reshaped):
         yield Change(
             name="one shape",
-            changes="Every batch is padded, or cut, to the same shape.",
+            changes="Every batch is padded or cut to the same shape.",
             fix="padded_batch(..., padded_shapes=...), or "
-            "bucket_by_sequence_length with a few lengths; mask what is padding.",
-            do="Give all batches one shape",
+            "bucket_by_sequence_length with a few lengths; mask the padding.",
+            do="Give all batches the same shape",
             apply=one_shape,
             after=WITHOUT_INPUT,
         )
@@ -80,8 +80,8 @@ def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
 
 def _describe_changes(trace: Mapping[str, Any]) -> str:
     ways = {
-        "value": "numbers of Python become tensors",
-        "shape": "shapes that change are left open",
+        "value": "Python numbers become tensors",
+        "shape": "sizes that change are left open",
         "dtype": "each dtype is traced once",
     }
     clauses = [ways[kind] for kind in dict.fromkeys(trace["changed"].values())]
@@ -90,12 +90,12 @@ def _describe_changes(trace: Mapping[str, Any]) -> str:
 
 def _fix(name: str, trace: Mapping[str, Any]) -> str:
     if trace["made_anew"]:
-        return f"Call tf.function once for `{name}`, outside of the loop."
+        return f"Call tf.function once for `{name}`, outside the loop."
     numbers = [a for a, kind in trace["changed"].items() if kind == "value"]
     because = f" ({trace['because'][0]})" if trace["because"] else ""
     if numbers:
         arguments = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
-        return f"Call `{name}` with {arguments}: each new number is traced{because}."
+        return f"Call `{name}` with {arguments}: a new number retraces{because}."
     return (
         f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
         f"shape{because}."
@@ -105,8 +105,8 @@ def _fix(name: str, trace: Mapping[str, Any]) -> str:
 RETRACING = KnownCause(
     id="retracing",
     kind="defect",
-    do="Let each function be traced once",
-    means="its step is traced anew again and again",
+    do="Stop retracing: trace each function once",
+    means="TensorFlow traces its step again and again",
     offer=retracing,
     line=lambda code: line_of_definition(code, *code.facts.get("retraced") or ()),
     masks=True,

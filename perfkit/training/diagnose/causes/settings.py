@@ -74,13 +74,13 @@ def _sets(node: ast.expr, line: str) -> bool:
 DEBUGGING = KnownCause(
     id="debugging",
     kind="defect",
-    do="Switch off what is for debugging",
-    means="what is for debugging is on",
+    do="Turn debugging off",
+    means="a debug setting is on",
     offer=functools.partial(
         left_off,
         cause="debugging",
         name="without debugging",
-        changes="What is for debugging stays off: {}.",
+        changes="Debugging stays off: {}.",
         subject="Without it the training",
     ),
     edit=functools.partial(_delete_settings, cause="debugging"),
@@ -90,13 +90,13 @@ DEBUGGING = KnownCause(
 THREADS = KnownCause(
     id="threads",
     kind="defect",
-    do="Let TensorFlow choose how many threads it takes",
-    means="a setting holds it to another number of threads than there are cores",
+    do="Let TensorFlow choose the number of threads",
+    means="a setting gives it more or fewer threads than there are cores",
     offer=functools.partial(
         left_off,
         cause="threads",
         name="default threads",
-        changes="TensorFlow takes as many threads as it finds cores, without {}.",
+        changes="TensorFlow uses one thread per core, without {}.",
     ),
     edit=functools.partial(_delete_settings, cause="threads"),
     everywhere=True,

@@ -66,7 +66,7 @@ def serial_map(facts: Facts) -> Candidates:
     # TensorFlow makes the other maps parallel by itself.
     remaining = [s for s in serial if s["stateful"] or s["kind"] == "interleave"]
     if facts.pipeline["rewrites"] and not remaining:
-        yield Untested("TensorFlow makes these maps parallel by itself")
+        yield Untested("TensorFlow already runs these maps in parallel")
         return
     kinds = [stage["kind"] for stage in serial]
     distinct = sorted(set(kinds))
@@ -74,7 +74,7 @@ def serial_map(facts: Facts) -> Candidates:
     calls = "(..., num_parallel_calls=tf.data.AUTOTUNE)"
     yield _change(
         name="parallel maps",
-        changes=f"{counts} stage work on several elements at a time.",
+        changes=f"{counts} stage work on several elements at once.",
         fix=" and ".join(f".{kind}{calls}" for kind in distinct),
         apply=in_parallel,
     )
@@ -87,30 +87,30 @@ def no_cache(facts: Facts) -> Candidates:
         return
     place, need, room = pipeline["cache"], pipeline["bytes"], pipeline["memory"]
     if pipeline["cached"]:
-        yield Untested("the pipeline has a cache already")
+        yield Untested("the pipeline already has a cache")
         return
     if place is None or need is None:
         yield Untested(pipeline["why"])
         return
     size = units.size(need)
     if need > _ROOM * room:
-        free = f"and {units.size(room)} of memory are free"
+        free = f"and only {units.size(room)} of memory is free"
         yield Untested(f"its elements would take about {size}, {free}")
         return
     behind = stages[place["after"]]["kind"]
     moved = " and ".join(stages[index]["kind"] for index in place["moved"])
-    order = f", with the {moved} behind it" if moved else ""
-    fix = f".cache() behind the {behind}{order}"
+    order = f", with the {moved} after it" if moved else ""
+    fix = f".cache() after the {behind}{order}"
     if inside := place.get("inside"):
         # The maps that are typed come behind it, and may augment.
         behind = f"{behind} inside {inside}"
         kinds = [stage["kind"] for stage in stages]
         shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
         fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
-        fix += "behind it; what it makes to validate on needs a .batch(b), too"
+        fix += "after it; its validation data need a .batch(b), too"
     yield _change(
         name="cache",
-        changes=f"What leaves the {behind} is kept in memory{order}; all of it takes "
+        changes=f"A cache keeps in memory what leaves the {behind}{order}; that takes "
         f"about {size}.",
         fix=fix,
         apply=functools.partial(cached, worth=worth_of(facts)),
@@ -152,8 +152,8 @@ def per_example(facts: Facts) -> Candidates:
     calls = "".join(f".map({name or '...'})" for name in reversed(names))
     yield _change(
         name="batch before map",
-        changes=f"{listed} is called for each batch instead of each example; for the "
-        "first examples the result is the same.",
+        changes=f"{listed} is called for each batch instead of each example; the first "
+        "examples gave the same result.",
         fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
         "works on a whole batch",
         apply=of_data(functools.partial(batch_first, count=len(names))),
@@ -170,19 +170,19 @@ def late_shuffle(facts: Facts) -> Candidates:
     size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
     if count is None or (_SMALL_SHARE * count < size < count):
         reason = (
-            "a short epoch does not show how long its buffer takes to fill and empty"
+            "a short epoch does not show how long its buffer takes to fill and drain"
         )
         yield Untested(reason)
         return
     if count < 0:
-        yield Untested("data without an end fill the buffer once")
+        yield Untested("endless data fill the buffer only once")
         return
     yield _change(
         name="shuffle before map",
-        changes=f"The shuffle of {min(size, count)} elements is filled with what the "
-        "map is given, so that each epoch begins before all of that is mapped.",
-        fix=f".shuffle({size}) before .map(...), not behind it: the buffer fills at "
-        "once, and holds less",
+        changes=f"The shuffle of {min(size, count)} elements holds the map's inputs, "
+        "so an epoch starts before they are all mapped.",
+        fix=f".shuffle({size}) before .map(...), not after it: the buffer fills at "
+        "once and takes less memory",
         apply=shuffle_first,
         own_pauses=True,
     )
@@ -215,11 +215,10 @@ def shuffle_first(training: Training) -> None:
 
 
 _FIXES = {
-    True: "Read more at a time (leave buffer_size to TensorFlow, read several files "
-    "with num_parallel_reads=tf.data.AUTOTUNE), or put .cache() behind the reader "
-    "where the records fit in memory",
-    False: "Put many examples into each file (TFRecord), or copy the files to a disk "
-    "that is quicker; a second epoch reads what fits in memory from there",
+    True: "Read several files at once (num_parallel_reads=tf.data.AUTOTUNE, no "
+    "buffer_size), or put .cache() after the reader if the records fit in memory",
+    False: "Put many examples into each file (TFRecord), or copy the files to a faster "
+    "disk; after the first epoch, memory serves the files that fit",
 }
 
 
@@ -230,14 +229,14 @@ def slow_read(facts: Facts) -> Candidates:
         return
     place = _reader(stages)
     if place is None:
-        reason = "what reads the files also works on them, in one stage"
+        reason = "one stage reads the files and works on them"
         yield Untested(reason)
         return
     records = stages[place]["records"]
     subject = "The records" if records else "The files"
     yield _change(
         name="read from memory",
-        changes=f"{subject} come out of memory; all that is done to them stays.",
+        changes=f"{subject} come from memory; the work on them stays.",
         fix=_FIXES[records],
         subject="With its files in memory the training",
         apply=functools.partial(read_from_memory, worth=worth_of(facts)),
@@ -267,14 +266,14 @@ def read_from_memory(training: Training, *, worth: Worth) -> None:
 
 
 _INSTEAD = {
-    "PyDataset": "{less}, or a tf.data.Dataset of TensorFlow's own operations",
+    "PyDataset": "{less}, or a tf.data.Dataset of TensorFlow operations",
     "from_generator": "tf.data.Dataset.from_tensor_slices or a reader of files, and "
     ".map(..., num_parallel_calls=tf.data.AUTOTUNE), instead of from_generator",
-    "generator": "A tf.data.Dataset of TensorFlow's own operations instead of the "
+    "generator": "A tf.data.Dataset of TensorFlow operations instead of the "
     "generator, or a PyDataset with workers={cores}",
     **{
-        way: f"TensorFlow's own operations instead of {way}{{where}}, or .cache() "
-        "behind it where its result is the same in each epoch"
+        way: f"TensorFlow operations instead of {way}{{where}}, or .cache() after it "
+        "if its result is the same in every epoch"
         for way in ("numpy_function", "py_function")
     },
 }
@@ -286,10 +285,10 @@ def python_input(facts: Facts) -> Candidates:
     if not ways or facts.counts:
         return
     if facts.reshaped:
-        yield Untested("the few results that are kept would end retracing, too")
+        yield Untested("a few kept results would also stop the retracing")
         return
     if any("debug_mode" in line for line in facts.settings.get("debugging", ())):
-        yield Untested("debug mode runs all maps in Python, and is measured")
+        yield Untested("debug mode runs all maps in Python, and is itself measured")
         return
     maps = [
         f"the {stage['kind']} of `{stage['function']}`"
@@ -307,16 +306,16 @@ def python_input(facts: Facts) -> Candidates:
     yield _change(
         name="without Python",
         changes=f"What Python makes ({', '.join(ways)}{where}) was made beforehand and "
-        "is given again from memory; the gain is the share spent in Python.",
+        "comes from memory, so the gain is the time spent in Python.",
         fix=" and ".join(fixes),
-        mind="What replaces it takes time, too.",
-        subject="With what Python makes in memory the training",
+        mind="Its replacement takes time, too.",
+        subject="Without Python in its input the training",
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
     )
     if facts.data == "PyDataset" and facts.pipeline["workers"] < cores() > 1:
         yield _change(
             name=f"{cores()} workers",
-            changes=f"{cores()} threads of Python make batches instead of "
+            changes=f"{cores()} Python threads make batches instead of "
             f"{facts.pipeline['workers']}.",
             fix=workers,
             do=f"Let {cores()} workers make the batches",
@@ -385,7 +384,7 @@ def _keep_batches(data: Any, steps: int) -> Any:
 def _repeating(making: Any, steps: int) -> Any:
     batches = list(itertools.islice(making(), steps))
     if not batches:
-        raise BadParameterError("The generator gives no batch that could be kept.")
+        raise BadParameterError("The generator yields no batch to keep.")
 
     def again_and_again() -> Iterator[Any]:
         # One that ended before has an end that has to come again. Keras takes no
@@ -437,13 +436,13 @@ PER_EXAMPLE_MAP = _input(
 LATE_SHUFFLE = _input(
     id="late-shuffle",
     do="Shuffle before the map",
-    means="its shuffle is filled with what an expensive map made",
+    means="its shuffle buffer holds the results of an expensive map",
     offer=late_shuffle,
     line=line_of_stage(lambda stage: stage["kind"] == "shuffle", behind="map"),
 )
 SERIAL_MAP = _input(
     id="serial-map",
-    do="Let the maps work on several elements at a time",
+    do="Run the maps in parallel",
     means="its map works on one element at a time",
     offer=serial_map,
     edit=_type_parallel,
@@ -452,21 +451,21 @@ SERIAL_MAP = _input(
 SLOW_READ = _input(
     id="slow-read",
     do="Read the files faster",
-    means="reading its files takes its time",
+    means="reading its files costs time",
     offer=slow_read,
     line=line_of_stage(lambda stage: stage["records"]),
 )
 PYTHON_INPUT = _input(
     id="python-input",
-    do="Make the input without Python",
+    do="Take Python out of the input",
     means="Python makes its input",
     offer=python_input,
     line=line_of_stage(lambda stage: stage["python"]),
 )
 NO_CACHE = _input(
     id="no-cache",
-    do="Cache what each epoch makes again",
-    means="each epoch does again what could be kept",
+    do="Cache what every epoch recomputes",
+    means="every epoch recomputes what a cache could keep",
     offer=no_cache,
     edit=_type_cache,
     line=_line_of_cache,

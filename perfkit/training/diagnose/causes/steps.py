@@ -36,7 +36,7 @@ _GRAPH = "graph"
 # The change of a loop whose steps stand in no function, and what to do there.
 PARTS = "model as a graph"
 _FUNCTION = (
-    "Put what a step computes into a function with @tf.function, which the loop calls"
+    "Move the computing of a step into a function with @tf.function, and call that"
 )
 _REAL = "_perfkit_real"
 
@@ -48,8 +48,8 @@ def eager(facts: Facts) -> Candidates:
     elif facts.eager:
         graph = Change(
             name=_GRAPH,
-            changes="The step is traced once and run as a graph.",
-            fix="Leave out what asks for it: run_eagerly=True in model.compile(...), "
+            changes="TensorFlow traces the step once and runs it as a graph.",
+            fix="Remove the setting that runs it eagerly: run_eagerly=True in compile, "
             "model.run_eagerly = True, or tf.config.run_functions_eagerly(True).",
             apply=as_graph,
         )
@@ -57,28 +57,26 @@ def eager(facts: Facts) -> Candidates:
 
 
 def _eager_loop(facts: Facts) -> Candidates:
-    changes = (
-        "What is under @tf.function is traced once and run as a graph: without {}."
-    )
+    changes = "TensorFlow runs what is under @tf.function as a graph, without {}."
     yield from map(_typed, left_off(facts, "eager", _GRAPH, changes))
     if functions := tuple(facts.eager_calls):
         listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
         yield Change(
             name="tf.function",
-            changes=f"{listed} is traced once and run as a graph.",
-            fix=f"@tf.function in the line above {listed}.",
-            mind="What it counts or prints in Python then happens only once.",
+            changes=f"TensorFlow traces {listed} once and runs it as a graph.",
+            fix=f"Write @tf.function above {listed}.",
+            mind="Python inside it, such as a print or a counter, then runs once.",
             apply=functools.partial(as_graphs, functions=functions),
         )
     elif facts.computes == OPERATIONS:
-        reason = f"its steps compute in no function. {_FUNCTION}, and diagnose again"
+        reason = f"no function computes its steps. {_FUNCTION}, then diagnose again"
         yield Untested(reason)
     elif facts.computes:
         yield Change(
             name=PARTS,
             changes="Each model and each optimizer that a step calls runs as a graph.",
-            fix=f"{_FUNCTION}. It brings at least this: what was measured is the model "
-            "and the optimizer as graphs, each by itself.",
+            fix=f"{_FUNCTION}. That brings at least this much, because here the model "
+            "and the optimizer were two graphs.",
             at_least=True,
             apply=parts_as_graphs,
         )
@@ -88,7 +86,7 @@ def _typed(graph: Change) -> Change:
     """The same with what to type for it, and what that costs."""
     return replace(
         graph,
-        mind="What a step counts, prints or draws by NumPy then happens only once.",
+        mind="Python in a step, such as a print or a NumPy draw, then runs once.",
         edit=_without_run_eagerly,
         line=_line_of_eager,
     )
@@ -199,7 +197,7 @@ EAGER = KnownCause(
     id="eager",
     kind="defect",
     do="Run the steps as a graph",
-    means="its steps run operation by operation in Python, not as a graph",
+    means="Python runs its steps one operation at a time, not as a graph",
     offer=eager,
     line=lambda code: line_of_definition(code, *code.facts.get("eager_calls") or ()),
     masks=True,
@@ -211,8 +209,8 @@ _MANY = 16
 _LONG_S = 0.1
 # The last execution of an epoch may hold fewer steps than it says.
 UNCOUNTED = (
-    "nobody knows how many steps an epoch has, and the optimizer of a train_step of "
-    "its own, or one that gathers gradients, does not tell; give steps_per_epoch"
+    "the number of steps in an epoch is unknown, and its optimizer does not count them "
+    "(your own train_step, or gathered gradients): give steps_per_epoch"
 )
 
 
@@ -225,25 +223,25 @@ def step_overhead(facts: Facts) -> Candidates:
         # What goes on has no last execution with fewer steps: an epoch would have more.
         many -= 1
     if facts.eager:
-        yield Untested("an eager step runs one at a time")
+        yield Untested("eager steps run one at a time")
     elif facts.step_s > _LONG_S:
         step = units.seconds(facts.step_s)
-        yield Untested(f"of a step of {step} the way back to Python is next to nothing")
+        yield Untested(f"going back to Python is next to nothing in a step of {step}")
     elif facts.endless and many == 1:
-        reason = f"{facts.steps} steps of an epoch cannot be made several at a time"
-        yield Untested(f"{reason} without a rest")
+        reason = f"no number of steps at a time divides the {facts.steps} of an epoch"
+        yield Untested(reason)
     elif current < many and not facts.counted:
         yield Untested(UNCOUNTED)
     elif current < many:
         note, seldom = "", ""
         if facts.callbacks:
             note = "; callbacks still see every step"
-            seldom = f"; callbacks are then called once in {many} steps"
+            seldom = f"; Keras then calls callbacks once in {many} steps"
         yield Change(
             name=f"{many} steps at a time",
-            changes=f"Back to Python after {many} steps instead of {current}{note}.",
+            changes=f"Keras runs {many} steps per call instead of {current}{note}.",
             fix=f"model.compile(..., steps_per_execution={many}){seldom}",
-            do=f"Run {many} steps at a time",
+            do=f"Run {many} steps per call",
             edit=functools.partial(_compile_steps, steps=many),
             apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
             steps=many,
@@ -266,7 +264,7 @@ def _compile_steps(code: Code, steps: int) -> Iterator[Splice]:
     for definition in code.of_kind(ast.ClassDef):
         if definition.name in steering and methods_of(definition) & {*STEP_HOOKS}:
             raise Unsure(
-                f"`{definition.name}` may steer each step, and would then be called "
+                f"`{definition.name}` may steer each step, but Keras would call it "
                 f"once in {steps}."
             )
     yield from compile_with(code, "steps_per_execution", f"{steps}")
@@ -275,8 +273,8 @@ def _compile_steps(code: Code, steps: int) -> Iterator[Splice]:
 STEP_OVERHEAD = KnownCause(
     id=OVERHEAD,
     kind="by gain",
-    do="Run several steps at a time",
-    means="it goes back to Python after each step",
+    do="Run several steps per call",
+    means="it returns to Python after every step",
     offer=step_overhead,
     line=line_of_compile,
     needs_fit=True,
@@ -288,9 +286,9 @@ def xla(facts: Facts) -> Candidates:
     if facts.loop:
         return
     if facts.eager:
-        yield Untested("an eager step cannot be compiled")
+        yield Untested("XLA cannot compile an eager step")
     elif not facts.can_xla:
-        yield Untested("Keras refuses to have XLA compile this model")
+        yield Untested("Keras refuses to compile this model with XLA")
     elif not facts.xla:
         yield Change(
             name="XLA",
@@ -310,7 +308,7 @@ XLA = KnownCause(
     id="xla",
     kind="opportunity",
     do="Compile the steps with XLA",
-    means="its step is not compiled by XLA",
+    means="XLA does not compile its step",
     offer=xla,
     edit=lambda code: compile_with(code, "jit_compile", "True"),
     line=line_of_compile,

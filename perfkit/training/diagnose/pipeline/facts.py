@@ -172,7 +172,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
     if training.kind != "tf.data":
         return {}
     # What is private to TensorFlow may be gone in another version.
-    reason = "this TensorFlow does not tell what its stages are made of"
+    reason = "this TensorFlow does not show how its stages are made"
     return try_read(_of_dataset, training.data, otherwise={"missing": reason})
 
 
@@ -221,7 +221,7 @@ def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
     inside = _inside(leading[-1])
     place = point | ({"inside": inside} if inside else {})
     if count < 0:
-        reason = "nobody can tell how many elements there are, and whether they fit"
+        reason = "the number of elements is unknown, so they may not fit"
         return {"cache": place, "bytes": None, "why": reason}
     return {"cache": place, "bytes": count * element_bytes(before), "why": ""}
 

@@ -34,10 +34,10 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
         the stages that go from before it to behind it; a sentence's end where no place
         is right.
     """
-    work, moved, reason = None, [], "no stage in front of the batch takes any work"
+    work, moved, reason = None, [], "no stage in front of the batch does any work"
     for place, stage in enumerate(stages):
         if stage["python"]:
-            reason = "Python runs in front of it, and that is measured by itself"
+            reason = "Python runs in front of it, which is measured by itself"
             break
         if stage["kind"] in _MOVED:
             moved.append(place)
@@ -56,7 +56,7 @@ def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
     behind = (*moved, *range(work + 1, len(stages)))
     kinds = (stages[place]["kind"] for place in behind)
     if "take" in itertools.takewhile("repeat".__ne__, kinds):
-        return "an epoch reads a part of what it would keep, which is then thrown away"
+        return "an epoch reads only a part, so TensorFlow would throw the cache away"
     return {"after": work, "moved": moved}
 
 
@@ -92,7 +92,7 @@ def keep_first(dataset: Any, count: int, total: int = UNKNOWN, file: str = "") -
     memory = dataset.take(count).cache(file)
     length = sum(1 for _ in memory)
     if not length:
-        raise BadParameterError("The pipeline gives no element that could be kept.")
+        raise BadParameterError("The pipeline yields no element to keep.")
     cardinality = int(dataset.cardinality())
     total = total if cardinality == UNKNOWN else cardinality
     return _as_many(memory, total) if length == count != total else memory
@@ -231,12 +231,12 @@ def copied(dataset: Any, count: int) -> Any:
 def _check(elements: list[list[Any]], folder: str) -> None:
     names = {name for parts in elements for part in parts if (name := _file(part))}
     if not names:
-        raise BadParameterError("What the map reads are no files of this machine.")
+        raise BadParameterError("The map reads no files of this machine.")
     size = sum(os.stat(name).st_size for name in names)
     free = shutil.disk_usage(folder).free
     if size > free / 2:
         raise BadParameterError(
-            f"The files take {units.size(size)}, and {units.size(free)} are free."
+            f"The files take {units.size(size)}; only {units.size(free)} is free."
         )
 
 

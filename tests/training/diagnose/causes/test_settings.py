@@ -1,13 +1,8 @@
-from operator import attrgetter
-from types import SimpleNamespace
-
-import keras
 import tensorflow as tf
 
 import perfkit
-from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.causes import applicable
-from perfkit.training.diagnose.causes.settings import DEBUGGING, THREADS
+from perfkit.training.diagnose.causes.settings import THREADS
 from perfkit.training.diagnose.causes.steps import EAGER
 from perfkit.training.diagnose.facts import Facts
 from tests.training.diagnose.causes.offered import applied, named, offered
@@ -76,25 +71,6 @@ def test_what_is_left_off_cannot_be_set():
     assert here == {}
     # Whoever reads them back in Python finds them, and TensorFlow does not.
     assert variables == [("79", 0), ("78", 0)]
-
-
-def test_every_setter_has_a_name_that_this_tensorflow_has():
-    roots = SimpleNamespace(tf=tf, keras=keras)
-    names = [name for one in settings.SETTINGS for name in one.setters]
-    assert [n for n in names if not callable(attrgetter(n)(roots))] == []
-
-
-def test_the_lines_to_delete_stand_in_the_fix_and_may_explain_a_slow_input():
-    def left_off(*lines):
-        return named(DEBUGGING, settings={"debugging": lines})["without debugging"]
-
-    numbers = "tf.debugging.enable_check_numerics()"
-    data = "tf.data.experimental.enable_debug_mode()"
-    change = left_off(data, numbers)
-    assert (change.kind, change.after) == ("defect", "")
-    assert change.fix == f"Delete `{data}` and `{numbers}`."
-    # One that is about the pipeline alone.
-    assert left_off(data).after == "without input"
 
 
 def test_eager_functions_are_left_off_in_a_loop_alone():

@@ -110,7 +110,6 @@ PYTHON = stage("map", works=True, python=("py_function",))
 @pytest.mark.parametrize(
     ("stages", "after", "moved"),
     [
-        ((SOURCE, DECODE, BATCH), 1, ()),
         ((SOURCE, DECODE, AUGMENT, BATCH), 1, ()),
         ((SOURCE, SHUFFLE, DECODE, BATCH), 2, (1,)),
         ((SOURCE, SHUFFLE, REPEAT, DECODE, BATCH), 3, (1, 2)),
@@ -119,7 +118,6 @@ PYTHON = stage("map", works=True, python=("py_function",))
         ((READ, DECODE, SHUFFLE, AUGMENT), 1, ()),
         # What is never read to its end keeps nothing.
         ((SOURCE, DECODE, TAKE, BATCH), 2, ()),
-        ((SOURCE, DECODE, BATCH, TAKE), 3, ()),
         ((SOURCE, DECODE, REPEAT, TAKE), 1, ()),
         ((SOURCE, SHUFFLE, REPEAT, DECODE, BATCH, TAKE), 3, (1, 2)),
     ],
@@ -134,14 +132,12 @@ def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
     ("stages", "why"),
     [
         ((SOURCE, AUGMENT, BATCH), "freeze the augmentation"),
-        ((READ, AUGMENT, BATCH), "freeze the augmentation"),
         ((SOURCE, PYTHON, BATCH), "Python"),
         ((SOURCE, BATCH), "work"),
         ((READ, SHUFFLE, BATCH), "work"),
         # Batches of shuffled elements are not kept.
         ((SOURCE, SHUFFLE, BATCH, DECODE), "work"),
         ((SOURCE, DECODE, SHUFFLE, TAKE), "thrown away"),
-        ((SOURCE, DECODE, AUGMENT, TAKE), "thrown away"),
     ],
 )
 def test_where_no_cache_is_right_the_reason_is_told(stages, why):

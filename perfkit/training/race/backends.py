@@ -1,0 +1,223 @@
+"""Races across versions and backends of Keras: 2 or 3, TensorFlow, JAX or PyTorch.
+
+Nothing in a side is changed but its first weights, and all sides are counted by the
+same callbacks of Keras. So it says how fast each is, and not where a step's time goes:
+that is read from TensorFlow's graphs.
+"""
+
+import contextlib
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from perfkit import units
+from perfkit.engine.launcher import read_early
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.tick import Note, Yielded
+from perfkit.findings.report import Fold
+from perfkit.questions.parameters import NOT_ASKED
+from perfkit.questions.shared.loops import Told
+from perfkit.training.diagnose import failure, settings
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
+from perfkit.training.diagnose.facts import (
+    Facts,
+    epochs_for,
+    facts_of,
+    facts_of_loop,
+    some_epochs,
+)
+from perfkit.training.diagnose.look import FACTS, seconds_per_step, time_ticks
+from perfkit.training.diagnose.loop import Looping, fitted
+from perfkit.training.diagnose.maker import contain
+from perfkit.training.diagnose.tracing import Tracing
+from perfkit.training.diagnose.training import Training, handed_over
+from perfkit.training.race import start
+from perfkit.training.race.learning import FIRST_STEP, Difference
+from perfkit.training.race.question import Race, fold
+from perfkit.training.race.sides import InPlace, Side, Work
+
+# A note of a trial: the most memory that its process has held, in bytes.
+MEMORY = "memory"
+_BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
+
+
+@dataclass(frozen=True)
+class KerasLook(InPlace):
+    """The first look at a side's training, whatever Keras it is of.
+
+    Attributes:
+        folder: Where the start that all sides share lies.
+    """
+
+    folder: str
+
+    def __call__(self) -> Iterator[Yielded]:
+        """Note the facts of the training, its first losses among them."""
+        self.side.moved.move()
+        return failure.as_notes(self._look())
+
+    def _look(self) -> Iterator[Yielded]:
+        contain(self.side.maker, self.folder)
+        began, loaded = time.perf_counter(), read_early(os.environ)
+        looping = Looping(Epochs(batch=1))
+        trainings: list[Training] = []
+        losses = dict[str, Any]()
+
+        def making() -> Training | None:
+            returned = self.side.maker()
+            if looping.training:
+                return None
+            training = handed_over(returned)
+            losses.update(start.first_losses(training, self.folder))
+            trainings.append(training)
+            return training
+
+        with contextlib.closing(fitted(making, looping)) as running:
+            ticks = time_ticks(running, Tracing())
+            run_facts: dict[str, Any] = {
+                "step_s": seconds_per_step(ticks),
+                "ready_s": ticks[0][0] - began if ticks else 0.0,
+                "late": settings.set_late(loaded),
+                "start": losses,
+            }
+            if looping.training:
+                some_epochs(running, looping)
+                facts = facts_of_loop(looping, **run_facts)
+            else:
+                facts = facts_of(trainings[0], **run_facts)
+            yield Note(FACTS, facts.as_note())
+
+
+@dataclass(frozen=True)
+class KerasWork(Work):
+    """A trial of a side, whatever Keras it is of.
+
+    Attributes:
+        folder: Where the start that all sides share lies.
+    """
+
+    folder: str = ""
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """The folder of the start, which is read."""
+        return (self.folder,)
+
+    def train(self, maker: Callable[[], Any]) -> Generator[Told]:
+        """Train from the shared start, and note how much memory that takes."""
+        looping = Looping(epochs_for(self.facts), max_epochs=self.facts.epochs)
+
+        def making() -> Training | None:
+            returned = maker()
+            if looping.training:
+                return None
+            training = handed_over(returned)
+            start.set_weights(training, self.folder)
+            return training
+
+        with contextlib.closing(fitted(making, looping)) as ticks:
+            for number, tick in enumerate(ticks, 1):
+                yield tick
+                # After the first, second, fourth, ... tick.
+                if number & (number - 1) == 0:
+                    yield Note(MEMORY, largest_bytes())
+
+
+def largest_bytes() -> int:
+    """Return the most memory that this process has held, shared pages included."""
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class KerasRace(Race):
+    """Is a training faster with another version of Keras, or on another backend?
+
+    Attributes:
+        backends: What each side trains on, by its name.
+        loaded_s: Seconds that importing its libraries took, by its name.
+        folder: Where the start that all sides share lies.
+    """
+
+    backends: Mapping[str, str] = field(default_factory=dict, metadata=NOT_ASKED)
+    loaded_s: Mapping[str, float | None] = field(
+        default_factory=dict, metadata=NOT_ASKED
+    )
+    folder: str = field(default="", metadata=NOT_ASKED)
+
+    def look(self, side: Side) -> Callable[[], Iterator[Any]]:
+        """Make the first look at a side, which notes its facts and first losses."""
+        return KerasLook(side, self.folder)
+
+    def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
+        """Make a trial of a side."""
+        facts = self.facts.get(side.name, Facts())
+        return KerasWork(side, facts, left_out, self.folder)
+
+    def differences(
+        self, side: Side, measured: Measurement | None
+    ) -> tuple[Difference, ...]:
+        """Return how a side's work differs from the baseline's.
+
+        The same losses from the same weights say more than the names of layers, which
+        differ from version to version.
+        """
+        new, base = (self.facts.get(name) for name in (side.name, self.baseline))
+        # A loop of the user's own hands over no model.
+        if not (new and base and new.start and base.start):
+            return super().differences(side, measured)
+        if reason := start.compare(new.start, base.start):
+            known = super().differences(side, measured=None)
+            if any(difference.other_work for difference in known):
+                return known
+            return (*known, Difference(reason, other_work=True))
+        facts = {**self.facts, side.name: replace(new, layers=base.layers)}
+        return super(KerasRace, replace(self, facts=facts)).differences(side, measured)
+
+    def _same_job(self, measured: Measurement) -> Iterator[str]:
+        base = self.facts[self.baseline].start
+        for side in self.sides[1:]:
+            new = self.facts[side.name].start
+            if new and base and not start.compare(new, base):
+                yield f"{side.name}: {start.in_words(new, base)}"
+        yield from super()._same_job(measured)
+
+    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
+        same_job = tuple(self._same_job(measured))
+        job = (Fold("Is it the same job?", same_job),) if same_job else ()
+        return (*self._beside_the_rate(measured), *job, *self.packages)
+
+    def _beside_the_rate(self, measured: Measurement) -> tuple[Fold, ...]:
+        """Lay beside each other what the sides take besides their steps."""
+        names = [side.name for side in self.sides]
+        columns = [self._column(name, measured) for name in names]
+        rows = ((label, *(c[label] for c in columns)) for label in columns[0])
+        filled = tuple(row for row in rows if any(row[1:]))
+        title = "Starting, ends of epochs and memory"
+        return fold(title, ("beside the rate", *names), filled)
+
+    def _column(self, name: str, measured: Measurement) -> dict[str, str]:
+        trials = measured.trials_of(name)
+        loaded_s = self.loaded_s.get(name)
+        first_s = [t.notes[FIRST_STEP] for t in trials if FIRST_STEP in t.notes]
+        ends_s = [s for trial in trials for s in trial.pauses.get(EPOCH_END, ())]
+        sizes = [trial.notes[MEMORY] for trial in trials if MEMORY in trial.notes]
+        backend = self.backends.get(name, "")
+        return {
+            "trains on": _BACKENDS.get(backend, backend),
+            "importing its libraries": units.seconds(loaded_s) if loaded_s else "",
+            "until the first step is done": _median(first_s, units.seconds),
+            "end of an epoch": _median(ends_s, units.seconds),
+            "memory, at most": _median(sizes, units.size),
+        }
+
+
+def _median(values: list[float], write: Callable[[float], str]) -> str:
+    """Write the median of what trials noted; "" where none did."""
+    return write(statistics.median(values)) if values else ""

@@ -1,1 +1,0 @@
-"""A Playwright that notes what it is asked, and downloads where a file says so."""
