@@ -5,14 +5,12 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
 
-from perfkit.errors import BadFileError, BadParameterError
-from perfkit.findings.reading import parse
-from perfkit.findings.record import Finding
+import perfkit
+from perfkit.errors import BadParameterError
 from perfkit.questions import charts_of, experiments, gallery
+from perfkit.questions.replay import BROUGHT
 from tests.findings.made import failed, finding, samples, trial
-from tests.findings.spoiled import spoiled
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.profile.profiled import profile
 
@@ -41,20 +39,12 @@ def check(figure):
     [
         finding(),
         finding({"naive": 1000.0}),
-        finding(rounds=1),
-        finding({}, rounds=0),
         finding({}, rounds=0, extra=(failed("naive", "crashed", "x" * 5000),)),
-        finding({"naive": 1000.0, "slow": 20.0, "fast": 51000.0}),
         finding({f"variant {n}": 100.0 * n for n in range(1, 17)}, against="variant 2"),
-        finding(samples={}),
-        finding(samples=dict.fromkeys(samples(1), ())),
+        finding(samples=dict.fromkeys(samples(1), ()), noise_floor=None, guess="3x"),
         finding(
             samples=samples(9) | {"core_speed": (None,) * 45, "cpu_trial": (None,) * 45}
         ),
-        finding(noise_floor=None),
-        finding(noise_floor=0.5),
-        finding(guess="3x"),
-        finding(guess="0 times"),
     ],
 )
 def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
@@ -62,23 +52,26 @@ def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
     assert len(figure.svg) < 90_000
 
 
-@pytest.mark.parametrize(("experiment", "kind"), [*EVERY, *OWN])
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=spoiled(alike=True))
-def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
-    try:
-        found = parse(data, "x", Finding)
-    except BadFileError:
-        assume(False)
-    check(gallery.chart(replace(found, experiment=experiment), kind))
+COUNTS = "convolution-side-28-channels-32-filters-32-compare-channels"
+RECORDED = (COUNTS, *sorted({name for name, _ in OWN} - {"convolution"}))
+JUNK = (ATTACK, -1, [[10**29, 1e29]], {"resident": 10**29, "losses": [None]})
 
 
-@pytest.mark.parametrize(("experiment", "kind"), OWN)
-def test_a_questions_own_chart_is_offered_for_no_other_and_not_for_nothing(
-    experiment, kind
-):
-    assert kind not in gallery.kinds(finding())
-    assert kind not in gallery.kinds(finding({}, rounds=0, experiment=experiment))
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: str(junk)[:12])
+@pytest.mark.parametrize("name", RECORDED)
+def test_whatever_a_recording_notes_its_questions_charts_are_pictures(name, junk):
+    found = perfkit.load(BROUGHT / f"{name}.json")
+    trials = tuple(
+        replace(trial, notes=dict.fromkeys(trial.notes, junk)) for trial in found.trials
+    )
+    odd = replace(trials[-1], variant=ATTACK)
+    asked = dict.fromkeys(found.parameters, junk)
+    notes = dict.fromkeys(found.notes, junk)
+    for known in (found.parameters, asked):
+        spoilt = replace(found, trials=(*trials, odd), notes=notes, parameters=known)
+        for kind in charts_of(found.experiment):
+            figure = check(gallery.chart(spoilt, kind))
+            assert "<script" not in figure.svg
 
 
 OFF = "AUTOTUNE is off here."
@@ -92,11 +85,6 @@ NO_PLANS = [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}]
 def test_a_plan_that_is_missing_says_so(note, said):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
     assert gallery.plan(made).alt.endswith(said)
-
-
-def test_a_failed_trial_of_a_timed_variant_is_told():
-    crash = replace(failed("naive", "crashed", "x", 4), started_s=5.0, wall_s=1.0)
-    assert "1 of 4 crashed" in gallery.rates(finding(extra=(crash,))).alt
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,12 @@
-import math
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
 
-from perfkit import units
 from perfkit.charts import rates, timeline
-from perfkit.charts.timeline import before_steady, steps
 from perfkit.engine.measurement import CONTROL
-from perfkit.engine.trial import LOSSES, Trial
 from perfkit.findings.record import Verdict
-from perfkit.findings.standing import guess
 from perfkit.machine.record import Gpu
 from perfkit.questions import gallery
 from tests.findings.made import failed, finding, samples, trial
@@ -59,18 +54,6 @@ ONE_GPU = samples(20) | {
     "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(COUNT)),
 }
 A4000 = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
-GPUS = {"t": (0.0, 1.0)} | {f"gpu{n}_busy": (n / 8, None) for n in range(8)}
-# The first tick is the first call: what it waited for is no steady waiting.
-FIRST_ONLY = replace(
-    finding({"naive": 1000.0}).trials[0],
-    variant="late",
-    parts={"input": (9.0,) + (0.0,) * 39},
-)
-LATE = replace(
-    finding({"naive": 1000.0}),
-    timings=(replace(finding({"naive": 1000.0}).timings[0], variant="late"),),
-    trials=(FIRST_ONLY,),
-)
 SILENT = replace(trial("naive", 10.0), parts={})
 LISTED = {"name": "list in memory", "share": 0.02, "ns_per_element": 900}
 MAPPED = {"name": "map, parallel", "share": 0.98, "ns_per_element": 2_000_000}
@@ -79,7 +62,6 @@ PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
 PLANNED = trial("parallel", 1300.0, 4, notes={"plan": PLAN})
 STAGES = ("2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time", "chosen by AUTOTUNE")
 FOUR = {"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0}
-MULTIPLE = "rate, as a multiple of naive (logarithmic)"
 CLOCK = "seconds since the start of the run"
 
 
@@ -92,23 +74,15 @@ CLOCK = "seconds since the start of the run"
         ("rates", finding(LIMITED, verdict=FUSED), ("limit", "dashed: a limit"), "?"),
         ("rates", HOLLOW, ("?", "hollow: its rate is not known yet"), "\0"),
         ("rates", finding(), ("other programs took 0.7 cores, 15 to 29 s",), "\0"),
-        ("rates", finding(samples={}), (), "the machine"),
-        ("rates", finding(noise_floor=1.04), ("± 4.0 %",), "\0"),
         ("rates", finding(noise_floor=None), (), "noise"),
         ("rates", finding(**WRONG), (*WHY, "was not run: it has no GPU"), "\0"),
-        ("rates", finding({}, rounds=0, extra=(CRASH,)), WHY[1:], "examples per"),
         ("ratios", finding(FOUR), ("faster", "slower", "no difference shown"), "\0"),
-        ("ratios", finding(FOUR), (MULTIPLE,), "\0"),
         # Of a guess the line or, where that is far off or is no ratio, the words.
         ("rates", finding(guess="2x"), ("dotted: your guess",), "\0"),
-        ("rates", finding(guess="none of them"), ("guess: none of them",), "dotted"),
         ("rates", finding(guess="99x"), ("your guess: 99x",), "dotted"),
         ("ratios", finding(guess="0.5x"), ("dotted line: your guess", f"0.6{X}"), "\0"),
-        ("ratios", finding(guess="99x"), ("your guess: 99x",), "dotted"),
-        ("ratios", finding(), (), f"0.6{X}"),
         ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
         ("timeline", finding(), ("speed, and never below 80 %: two",), "\0"),
-        ("timeline", finding(samples={}), (CLOCK,), "other programs"),
         *(
             ("timeline", finding(samples=ONE_GPU, machine=A4000), (text,), "\0")
             for text in (
@@ -116,9 +90,7 @@ CLOCK = "seconds since the start of the run"
                 "GPU 0 was slowed: too hot, slowed by the hardware",
             )
         ),
-        ("timeline", finding(samples=GPUS), ("8 GPUs busy, mean (dashed)",), "\0"),
         ("waits", finding({"naive": 1.0}), ("naive: waiting for input 40 %",), "\0"),
-        ("waits", LATE, ("late: waiting for input 0 %",), "\0"),
         ("waits", finding({"naive": 1.0}, rounds=0, extra=(SILENT,)),
          ("No variant reported where its time goes.",), "\0"),
         ("plan", finding(extra=(PLANNED,)), ("parallel: what", *STAGES), "\0"),
@@ -129,14 +101,6 @@ def test_each_chart_says_what_it_shows(kind, made, said, unsaid):
     written = "\n".join([figure.alt, *words(figure)])
     assert [text for text in said if text not in written] == []
     assert not any(unsaid in text for text in words(figure))
-
-
-def test_a_tie_names_no_fastest_and_the_rate_of_what_was_timed_stands_there_once():
-    undecided = Verdict(headline="No difference shown.")
-    tied = words(gallery.rates(finding(TIED, verdict=undecided)))
-    assert (tied.count("among the fastest"), tied.count("the fastest")) == (2, 0)
-    # The control is no variant with a rate of its own.
-    assert words(gallery.timeline(finding())).count("1,000 examples/s") == 1
 
 
 def test_rates_and_ratios_stand_where_the_axis_says():
@@ -160,52 +124,6 @@ def test_rates_and_ratios_stand_where_the_axis_says():
     assert any(text.startswith(f"{ratio:.2f}{X} (") for text in at)
 
 
-def test_steps_hold_every_example_after_the_first_call():
-    made = trial("naive", 1000.0, started=5.0)
-    for longest in (0.0, 0.2, 100.0):
-        found = list(steps(made, longest))
-        done = sum((end - start) * rate for start, end, rate in found)
-        assert done == pytest.approx(sum(n for _, n in made.ticks[2:]))
-        assert found[0][0] == pytest.approx(5.0 + made.ticks[1][0])
-        assert found[-1][1] == pytest.approx(5.0 + made.ticks[-1][0])
-    assert len(list(steps(made, 100.0))) == 1
-
-
-def ticked(ticks):
-    return Trial(variant="x", round=1, outcome="completed", ticks=ticks)
-
-
-def test_no_step_spans_a_pause_and_a_slow_stretch_has_a_lower_rate():
-    until = ((1.0, 0), (2.0, 10), (3.0, 10), (4.0, 10))
-    ticks = (*until, (9.0, 0), (10.0, 10), (11.0, 30))
-    assert list(steps(ticked(ticks), 100.0)) == [(2.0, 4.0, 10.0), (9.0, 11.0, 20.0)]
-    slow = [(0.1 * n, 10 if n < 20 else 7) for n in range(1, 40)]
-    rates = [rate for *_, rate in steps(ticked(((0.0, 0), *slow)), 0.0)]
-    assert (rates[0], rates[-1]) == pytest.approx((100, 70))
-    # Too few ticks make no step.
-    for few in ((), ((1.0, 0),), ((1.0, 0), (2.0, 5)), ((1.0, 0),) * 3):
-        assert list(steps(ticked(few), 0.0)) == []
-    # A wait for the first turn is no set-up.
-    alone = ticked(((3.0, 0), (4.0, 10), (5.0, 10)))
-    assert list(before_steady(alone)) == [(0.0, 3.0), (3.0, 4.0)]
-    assert list(before_steady(replace(alone, setup_s=0.5))) == [(2.5, 3.0), (3.0, 4.0)]
-
-
-@pytest.mark.parametrize(
-    ("text", "variant", "ratio"),
-    [
-        *((text, "parallel", None) for text in ("parallel", "Parallel ")),
-        *(("3x", "", 3.0), ("about 1,5 times faster", "", 1.5), (f"2.25{X}", "", 2.25)),
-        *(("1,900x", "", 1900.0), ("prefetched, 1.9x", "", 1.9)),
-        *((text, "", None) for text in ("0x", "42", "3 xylophones", "", "1/2x")),
-        *((text, "", 0.5) for text in ("2x slower", "2x as slow", "2x the time")),
-    ],
-)
-def test_a_guess_is_a_variant_or_a_ratio_or_words(text, variant, ratio):
-    found = guess(finding(guess=text))
-    assert (found.variant, found.ratio) == (variant, ratio)
-
-
 def draw_machine(axes, made):
     rates._draw_machine(axes, made, "")
 
@@ -217,34 +135,3 @@ def test_a_sample_without_a_reading_is_no_core_at_rest(draw):
     draw(axes, finding(samples=load | {"cpu_other": (None, 0.5, 0.5)}))
     drawn = [area.get_paths()[0].vertices[:, 0] for area in axes.collections]
     assert [min(x) for x in drawn] == [0.4, 0.4]
-
-
-def test_no_more_cores_are_busy_than_there_are():
-    made = finding()
-    count = len(made.samples["t"])
-    many = made.samples | {"cpu_trial": (3.9,) * count, "cpu_other": (1.5,) * count}
-    two = replace(made.machine, cores=2, cores_granted=2.0)
-    figure = gallery.chart(replace(made, machine=two, samples=many), "timeline")
-    assert "kept 2 cores" in figure.alt
-    assert not {"3", "4", "5"} & set(words(figure)[-12:])
-
-
-AFTER = (100, 200, 300, 400)
-
-
-def test_a_mean_goes_as_far_as_all_trials_and_a_loss_that_is_no_number_is_left_out():
-    losses = {
-        4: ("naive", [2.0, 1.0, 0.5, 0.25]),
-        5: ("naive", [4.0, 3.0, math.nan, math.nan]),
-        6: ("parallel", [math.nan] * 4),
-    }
-    extra = [
-        trial(one, 1000.0, number, notes={LOSSES: list(zip(AFTER, told, strict=True))})
-        for number, (one, told) in losses.items()
-    ]
-    made = finding(extra=tuple(extra))
-    (rate,) = (timing.rate for timing in made.timings if timing.variant == "naive")
-    figure = gallery.chart(made, "learning_time")
-    assert f"naive: 2 after {units.seconds(200 / rate)}" in figure.alt
-    assert "naive" in words(figure)
-    assert "parallel" not in words(figure)

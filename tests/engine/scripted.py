@@ -198,10 +198,8 @@ def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan)
 class Session:
     """A run that tells what it was told to, and can be stopped.
 
-    Args:
-        *told: Its events; an error is raised, and a signal comes.
-        finding: What it has found.
-        passes: Called before each event is told.
+    An error among its events is raised, and a signal comes; ``passes`` is called before
+    each of them.
     """
 
     unsaved = ""

@@ -27,40 +27,35 @@ def take(one):
     ("notebook", "budget", "said"),
     [
         ("", 60, "Waiting for the run of loops, about 80 s"),
-        ("", 0, "Waiting for the run of loops"),
         ("a/10_your_training.ipynb", 60, "Waiting for the run in 10_your_training, ab"),
         ("console-1", 0, "Waiting for the run of loops"),
     ],
 )
 def test_who_waits_is_told_for_whom_and_how_long(monkeypatch, notebook, budget, said):
     monkeypatch.setenv("JPY_SESSION_NAME", notebook)
-    first, second = Alone("the run of loops", budget), Alone()
-    assert take(first)
-    assert next(second.wait(threading.Event())).startswith(said)
+    assert take(Alone("the run of loops", budget))
+    assert next(Alone().wait(threading.Event())).startswith(said)
 
 
 def test_stop_ends_the_wait(own_lock):
     first, second, stopped = Alone(), Alone(), threading.Event()
     # It can be let go without having been taken.
     first.let_go()
-    take(first)
+    assert take(first)
+    # A process that is started meanwhile does not keep it.
+    assert not os.get_inheritable(first._file)
     waiting = second.wait(stopped)
     # Whatever stands in the file, the wait is a sentence.
     own_lock.write_bytes(b"\x1b[2J\xff\n9e999" + 700 * b"9")
     assert next(waiting) == "Waiting for another run"
     stopped.set()
     assert list(waiting) == []
-    first.let_go()
-    # A process that is started meanwhile does not keep it.
-    one = Alone()
-    take(one)
-    assert not os.get_inheritable(one._file)
-    one.let_go()
-    # The second gets it when the first lets go.
+
+
+def test_the_second_gets_it_when_the_first_lets_go():
     first, second = Alone(), Alone()
     assert take(first)
     waiting = second.wait(threading.Event())
-    next(waiting)
     next(waiting)
     first.let_go()
     assert list(waiting) == []

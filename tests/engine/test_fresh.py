@@ -9,40 +9,24 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 
 
-def test_what_the_function_returned_comes_back(here, capsys):
-    there = perfkit.fresh(lambda _: print("seen", 3) or os.getpid())
+def test_what_is_printed_and_returned_comes_back_before_the_guess(here, capsys):
+    there = perfkit.fresh(lambda _: print("seen", 3) or os.getpid(), guess="8 it is")
     assert there != os.getpid()
-    assert capsys.readouterr().out == "seen 3\n"
+    assert capsys.readouterr().out == "seen 3\nYour guess: 8 it is\n"
     assert list(here.iterdir()) == []
 
 
-def test_a_guess_is_shown(capsys):
-    assert perfkit.fresh(lambda _: {"twice": 4}, guess="8 it is") == {"twice": 4}
-    assert capsys.readouterr().out == "Your guess: 8 it is\n"
-    with pytest.raises(RunError):
-        perfkit.fresh(lambda _: 1 / 0, guess="infinite")
-    assert capsys.readouterr().out == "Your guess: infinite\n"
-
-
-def test_what_tensorflow_logs_is_left_out(capfd):
-    shown = perfkit.fresh(lambda tf: tf.config.list_logical_devices()[0].device_type)
-    assert shown == "CPU"
-    assert capfd.readouterr() == ("", "")
-
-
-def test_settings_hold_in_that_process_alone():
-    def logical_devices(tf):
+def test_settings_hold_in_that_process_alone_and_no_log_is_shown(capfd):
+    def logical_devices(tf, count):
         (cpu,) = tf.config.list_physical_devices("CPU")
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration()] * 2
-        )
+        if count > 1:
+            parts = [tf.config.LogicalDeviceConfiguration()] * count
+            tf.config.set_logical_device_configuration(cpu, parts)
         return len(tf.config.list_logical_devices("CPU"))
 
-    def as_it_comes(tf):
-        return len(tf.config.list_logical_devices("CPU"))
-
-    assert perfkit.fresh(logical_devices) == 2
-    assert perfkit.fresh(as_it_comes) == 1
+    for count in (2, 1):
+        assert perfkit.fresh(lambda tf, n=count: logical_devices(tf, n)) == count
+    assert capfd.readouterr() == ("", "")
 
 
 def keras_raises(_):
@@ -57,29 +41,25 @@ def graph_raises(_):
     )
 
 
-@pytest.mark.parametrize(
-    ("function", "limits", "said"),
-    [
-        (lambda _: 1 / 0, {}, r"The function raised ZeroDivisionError: "),
-        # Of what Keras raises the line is told that says what is wrong.
-        (keras_raises, {}, r"The function raised ValueError: Bad\. \("),
-        (graph_raises, {}, r"raised ValueError: No such shape\[9,9\] \("),
-        (lambda _: os._exit(3), {}, r"The function ended with exit code 3\.$"),
-        (lambda _: threading.Event().wait(), {"timeout": 1}, "no sign of life for 1 s"),
-        (lambda tf: tf.ones((500, 1000, 1000)).shape, {"memory": 500}, "ran out of "),
-        (lambda _: threading.Lock(), {}, "pickle"),
-    ],
-    ids=[
-        "raises",
-        "Keras raises",
-        "a graph raises",
-        "exits",
-        "hangs",
-        "memory",
-        "cannot travel",
-    ],
-)
-def test_a_function_that_fails_is_a_sentence(function, limits, said):
+FAILS = {
+    "raises": (lambda _: 1 / 0, {}, r"The function raised ZeroDivisionError: "),
+    # Of what Keras raises the line is told that says what is wrong.
+    "Keras raises": (keras_raises, {}, r"The function raised ValueError: Bad\. \("),
+    "a graph raises": (graph_raises, {}, r"raised ValueError: No such shape\[9,9\] \("),
+    "exits": (lambda _: os._exit(3), {}, r"The function ended with exit code 3\.$"),
+    "hangs": (
+        lambda _: threading.Event().wait(),
+        {"timeout": 1},
+        "no sign of life for",
+    ),
+    "memory": (lambda tf: tf.ones((500, 10**6)), {"memory": 500}, "ran out of "),
+    "cannot travel": (lambda _: threading.Lock(), {}, "pickle"),
+}
+
+
+@pytest.mark.parametrize("case", FAILS)
+def test_a_function_that_fails_is_a_sentence(case):
+    function, limits, said = FAILS[case]
     with pytest.raises(RunError, match=said):
         perfkit.fresh(function, **limits)
 

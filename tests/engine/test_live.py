@@ -45,18 +45,19 @@ def test_parts_of_steps_add_up_in_their_tick():
 
 
 class Telling:
-    """A running process that tells what it is given."""
+    """A running process that tells what it is given, a message each time."""
 
-    started_ns = 0
+    pid, started_ns, message, silence = 1, 0, "", 60.0
     outcome = None
-    message = ""
 
-    def __init__(self):
-        self.told, self.stood = [], {}
+    def __init__(self, told=(), ends=None):
+        self.told, self.ends, self.stood, self.killed = list(told), ends, {}, False
 
     def poll(self, timeout):
-        told, self.told = self.told, []
-        return told
+        if self.told:
+            return [self.told.pop(0)]
+        self.outcome = self.ends
+        return []
 
     def resume(self):
         """Go on."""
@@ -64,7 +65,7 @@ class Telling:
     freeze = resume
 
     def kill(self, outcome, message):
-        self.outcome, self.message = outcome, message
+        self.outcome, self.message, self.killed = outcome, message, True
 
 
 class Stage:
@@ -94,16 +95,6 @@ class Stage:
     def record(self):
         self.trial.end()
         return self.trial.record()
-
-
-def test_the_first_call_is_no_usual_tick_unless_it_is_the_only_one():
-    stage = Stage()
-    assert stage.trial.tick_s == 0.0
-    stage.tick(3000)
-    assert stage.trial.tick_s == 3.0
-    for _ in range(2):
-        stage.tick(40)
-    assert stage.trial.tick_s == pytest.approx(0.04)
 
 
 END = {"label": "epoch end", "every": 1000}
@@ -256,28 +247,6 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
     assert [trial.outcome for trial in told.trials()] == ["completed"] * 2
 
 
-# As the first round of a run.
-
-
-class Shared:
-    """A process of which is known what it tells, a message each time it is asked."""
-
-    pid, started_ns, message, outcome, silence = 1, 0, "", None, 60.0
-
-    def __init__(self, told, outcome="completed"):
-        self.told, self.ends, self.killed = list(told), outcome, False
-        self.stood = {}
-
-    def poll(self, timeout):
-        if self.told:
-            return [self.told.pop(0)]
-        self.outcome = self.ends
-        return []
-
-    def kill(self, outcome, message):
-        self.killed = True
-
-
 def messages(turns):
     return Told(range(1, turns + 1), base=100, other=200).messages
 
@@ -285,13 +254,13 @@ def messages(turns):
 VARIANTS = tuple(Variant(name, Script(), "", "base") for name in ("base", "other"))
 
 
-def opened(shared, choose=lambda measured: ()):
-    opening = Opening(shared, (), VARIANTS)
+def opened(told, choose=lambda measured: (), ends="completed"):
+    opening = Opening(Telling(told, ends), (), VARIANTS)
     return play({"base": Script()}, opening=opening, choose=choose)
 
 
 def test_a_process_in_which_variants_take_turns_is_the_first_round():
-    run, starter = opened(Shared(messages(4)))
+    run, starter = opened(messages(4))
     told = {event.variant for event in run.events() if isinstance(event, Ticked)}
     found = run.measurement
     assert [t.variant for t in found.trials] == ["base", "other"]
@@ -308,7 +277,7 @@ def test_where_none_takes_a_turn_fresh_processes_begin_with_a_control_and_it_is_
         return () if measured.trials else VARIANTS
 
     told = [("note", PROBLEM, "It found no /home/ada/x there.")]
-    run, _ = opened(Shared(told), choose)
+    run, _ = opened(told, choose)
     list(run.events())
     names = {(trial.variant, trial.round) for trial in run.measurement.trials}
     assert names == {("base", 1), ("other", 1), (CONTROL, 1)}
@@ -319,18 +288,19 @@ def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
     def choose(measured):
         return VARIANTS if {trial.round for trial in measured.trials} == {1} else ()
 
-    run, _ = opened(Shared(messages(4)), choose)
+    run, _ = opened(messages(4), choose)
     list(run.events())
     rounds = [(trial.variant, trial.round) for trial in run.measurement.trials]
     assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
 
 
 def test_what_a_process_told_before_it_broke_or_was_stopped_stays():
-    run, _ = opened(Shared(messages(3), outcome="crashed"))
+    run, _ = opened(messages(3), ends="crashed")
     list(run.events())
     assert len(run.measurement.trials) == 2
     assert run.measurement.compare("other", "base") is not None
-    run, _ = opened(shared := Shared(messages(9)))
+    opening = Opening(shared := Telling(messages(9), "completed"), (), VARIANTS)
+    run, _ = play({"base": Script()}, opening=opening)
     for event in run.events():
         if isinstance(event, TrialEnded):
             run.stopped.set()

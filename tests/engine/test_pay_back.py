@@ -8,7 +8,6 @@ from scipy import stats
 from perfkit.engine.measurement import (
     CONTROL,
     Measurement,
-    PayBack,
     Variant,
     line,
     pay_back,
@@ -54,14 +53,11 @@ def test_a_crossing_is_where_adding_up_the_steps_says_it_is():
     paid = pay_back(run, "graph", "eager")
     assert paid.paying == "pays back"
     assert steps - 1 <= paid.examples / BATCH <= steps
-    assert paid.low == pytest.approx(paid.examples)
-    assert paid.high == pytest.approx(paid.examples)
+    assert [paid.low, paid.high] == pytest.approx([paid.examples] * 2)
     # Steps are said with their interval.
-    names = {"variant": "graph", "baseline": "eager", "paying": "pays back"}
-    paid = PayBack(examples=320.0, low=200.0, high=500.0, **names)
+    paid = replace(paid, examples=320.0, low=200.0, high=500.0)
     assert paid.steps(32) == "10 steps (6.2 to 16)"
     assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
-    assert PayBack(variant="a", baseline="b", paying="never").steps(32) == ""
 
 
 def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
@@ -72,7 +68,7 @@ def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
     assert typical(run, "eager").example_s == pytest.approx(0.003)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_interval_holds_what_a_test_of_each_number_of_steps_leaves_open(seed):
     draw = np.random.default_rng(seed)
     eager = [(0.1, step) for step in draw.normal(0.010, 0.0008, 5)]

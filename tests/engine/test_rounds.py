@@ -11,14 +11,12 @@ import pytest
 from perfkit.engine import rounds as measure_rounds
 from perfkit.engine.measurement import CONTROL, Variant
 from perfkit.engine.plan import (
-    ONE_GO_S,
     Finished,
     Preparing,
     Progress,
     Ticked,
     TrialEnded,
     TrialStarted,
-    one_go_s,
 )
 from perfkit.engine.tick import REFUSED
 from perfkit.errors import RunError
@@ -93,12 +91,12 @@ def test_fifteen_percent_are_found_where_all_wavers_and_a_copy_is_hardly_ever():
     times = {"base": 0.03, "copy": 0.03, "slow": 0.03 * 1.15}
     scripts = {n: Script(s, spread=0.02, jitter=0.1) for n, s in times.items()}
     verdicts = {"copy": [], "slow": []}
-    for seed in range(40):
+    for seed in range(24):
         found = measured(scripts, budget=60, seed=seed, weather=Weather(seed, 0.2))
         for name, seen in verdicts.items():
             seen.append(found.compare(name, "base"))
-    assert sum(one.verdict == "slower" for one in verdicts["slow"]) >= 38
-    assert sum(not one.is_noise for one in verdicts["copy"]) <= 2
+    assert sum(one.verdict == "slower" for one in verdicts["slow"]) >= 23
+    assert sum(not one.is_noise for one in verdicts["copy"]) <= 1
 
 
 @pytest.mark.parametrize("budget", [8, 20, 61])
@@ -166,7 +164,7 @@ def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
         assert found.timing("other") is not None
 
 
-def test_warm_up_is_not_in_the_rate():
+def test_neither_warm_up_nor_the_turn_of_another_is_in_the_rate():
     slow_start = np.linspace(4, 1, 20)
     found = measured({"base": Script(), "lazy": Script(warm_up=slow_start)}, budget=30)
     assert found.compare("lazy", "base").ratio == pytest.approx(1, abs=0.02)
@@ -174,7 +172,6 @@ def test_warm_up_is_not_in_the_rate():
     found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
     assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
     assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
-    # Nor are ticks that span another's turn.
     found = measured({"base": Script(0.03), "slow": Script(0.2)}, budget=30)
     for trial in found.trials:
         times = np.array([t for t, _ in trial.ticks])
@@ -289,13 +286,6 @@ def test_trials_take_turns_where_all_have_room(free, fits, monkeypatch):
     found = measured(scripts, budget=30)
     assert found.compare("slow", "base").verdict == "slower"
     assert any(t.turns for t in found.trials) is fits
-
-
-def test_short_visits_take_the_place_of_one_that_is_long():
-    assert one_go_s(0.025) == ONE_GO_S
-    assert one_go_s(0.025, budget=20, variants=25) == 0.5
-    assert one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
-    assert one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)
 
 
 @pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")

@@ -106,14 +106,12 @@ def shares(found):
     "machine",
     [
         Machine(processes=0.01),
-        Machine(processes=0.04),
         Machine(rounds=1, processes=0.03),
         Machine(rounds=3, drift=0.02),
         Machine(rounds=6),
         Machine(rounds=3, disturbed=0.05),
         Machine(rounds=3, wild=0.15),
         Machine(variants=2),
-        Machine(variants=10),
         Machine(rounds=1, processes=0.08, variants=8),
     ],
     ids=str,
@@ -173,12 +171,9 @@ def test_what_runs_have_seen_is_kept_for_those_to_come():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "no JSON",
         "[" * 10_000,
-        "null",
         '{"scale": 2}',
-        "[[1, 2]]",
         '[[["a", 2]]]',
         "[[[NaN, 2]]]",
         "[[[-1, 2]]]",
@@ -207,7 +202,7 @@ def test_where_nothing_can_be_written_a_run_goes_on():
 @pytest.mark.parametrize(
     "note",
     [
-        *(None, 3, [], {}, "ab", {"scale": 2}, {"scale": "x", "freedom": 2}),
+        *(None, 3, {"scale": 2}, {"scale": "x", "freedom": 2}),
         *({"scale": 0.0, "freedom": -1}, {"scale": float("nan"), "freedom": 4}),
     ],
     ids=repr,

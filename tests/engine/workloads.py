@@ -1,15 +1,12 @@
 """What trials in the tests do: work, crash, hang, fill the memory, print."""
 
 import ctypes
-import errno
 import os
 import re
-import signal
 import subprocess
 import time
 from dataclasses import dataclass
 
-from perfkit.engine.host import Place
 from perfkit.engine.tick import READY, Note, Pause, every
 
 
@@ -51,24 +48,26 @@ def segfault():
     ctypes.string_at(0)
 
 
-def killed():
-    yield READY
-    os.kill(os.getpid(), signal.SIGKILL)
+@dataclass(frozen=True)
+class Ended:
+    """Work that a signal ends."""
+
+    number: int
+
+    def __call__(self):
+        yield READY
+        os.kill(os.getpid(), self.number)
 
 
-def ended_by_a_signal_without_a_name():
-    yield READY
-    os.kill(os.getpid(), 40)
+@dataclass(frozen=True)
+class Raises:
+    """Work that raises."""
 
+    error: Exception
 
-def raises():
-    yield READY
-    raise ValueError("the images are upside down\nand more")
-
-
-def fills_disk():
-    yield READY
-    raise OSError(errno.ENOSPC, "No space left on device")
+    def __call__(self):
+        yield READY
+        raise self.error
 
 
 def hangs():
@@ -127,13 +126,3 @@ def what_it_sees():
     yield Note("cores", sorted(os.sched_getaffinity(0)))
     yield Note("variables", dict(os.environ))
     yield 1
-
-
-@dataclass(frozen=True)
-class Placed:
-    """The same, as work that says where it belongs."""
-
-    place: Place
-
-    def __call__(self):
-        return what_it_sees()

@@ -56,9 +56,11 @@ class Session:
         fails: What it raises in the end.
     """
 
+    unsaved = ""
+
     def __init__(self, experiment, finding, told=events, held=None, fails=None):
         self.experiment, self.machine = experiment, finding.machine
-        self.finding, self.unsaved, self.budget = None, "", 10.0
+        self.finding, self.budget = None, 10.0
         self.variants = list(RATES)
         self._found, self._told, self._fails = finding, told, fails
         self._held = held or threading.Event()

@@ -49,22 +49,26 @@ def session(**options):
 
 
 def test_the_chart_is_that_of_a_panel_and_is_gone_once_the_run_is_over(output):
-    running = session()
+    notes = {"microbenchmarks": {"slow": {"unit": "B"}, "fast": {"unit": "FLOP"}}}
+
+    def told():
+        yield Prepared(notes)
+        yield from runs.events()
+
+    running = session(told=told)
     display = cell.CellDisplay(running)
-    chart, shown = display._chart, []
-    chart.observe(lambda change: shown.append(change.new), ["picture", "doing"])
+    chart, pictures = display._chart, []
+    chart.observe(lambda change: pictures.append(change.new), "picture")
     assert watch(running, display) is running.finding
     (live, left) = output.before
     assert VIEW in live
     assert "interrupt the kernel" in live["text/html"]
     assert "interrupt the kernel" in live["text/plain"]
-    pictures = [entry["rows"] for entry in shown if "rows" in entry]
-    assert {row["name"] for row in pictures[-1]} == {*runs.RATES}
-    # There are no rows yet while the data are prepared.
-    assert shown[0]["said"] == "Preparing the data, once"
-    assert "interrupt the kernel" in chart.state
+    assert {row["name"] for row in pictures[-1]["rows"]} == {*runs.RATES}
+    # Microbenchmarks were told before the first trial: shares are drawn.
+    assert pictures[-1]["unit"] == OWN
+    # Nothing of it is left in the page or in the kernel.
     assert left == {}
-    # Nothing of it is left in the kernel.
     assert chart.comm is None
     assert display._box.comm is None
 
@@ -74,21 +78,6 @@ def test_a_run_that_fails_leaves_its_sentence_and_no_chart(output):
     with pytest.raises(RunError, match="no trial"):
         watch(running, cell.CellDisplay(running))
     assert output.now == {}
-
-
-def test_a_microbenchmark_told_before_the_first_trial_is_drawn_as_a_share(output):
-    notes = {"microbenchmarks": {"slow": {"unit": "B"}, "fast": {"unit": "FLOP"}}}
-
-    def told():
-        yield Prepared(notes)
-        yield from runs.events()
-
-    running = session(told=told)
-    display = cell.CellDisplay(running)
-    pictures = []
-    display._chart.observe(lambda change: pictures.append(change.new), "picture")
-    watch(running, display)
-    assert pictures[-1]["unit"] == OWN
 
 
 def test_a_box_that_says_nothing_of_itself_is_shown_and_colab_told(output, monkeypatch):

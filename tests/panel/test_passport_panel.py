@@ -53,31 +53,20 @@ def panel(house):
 
 def test_nothing_is_measured_before_run_and_never_with_a_bad_value(house, panel):
     assert "press Run" in state(panel)
-    assert panel.view.save.disabled
-    assert panel.view.stop.disabled
     panel.view.budget.value = 9000
     panel.start()
     assert "give seconds from 1 to 3600" in state(panel)
+    assert panel.view.save.disabled
     assert house.budgets == {}
-    # What is set at first is what the verb takes.
-    panel = perfkit.panel(
-        "passport", out="lab-7.json", budget=30, label="lab 7", with_names=True
-    )
-    view = panel.view
-    settings = (view.file, view.budget, view.label, view.names)
-    assert [widget.value for widget in settings] == ["lab-7.json", 30.0, "lab 7", True]
 
 
 def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_path):
-    assert "No run yet" in panel._bundle()[0]["text/html"]
     panel.view.budget.value = 45
     panel.view.run.click()
     passport = panel.result()
     assert passport.budget_s == 45
     assert [one.name for one in passport.microbenchmarks] == list(parts.RATES)
     assert list(tmp_path.glob("*.json")) == []
-    assert state(panel) == "Measured. Check the contents of the file, then press Save."
-    assert panel.view.chart.doing == {}
     # Without a kernel it shows what was measured.
     assert "Passport of this machine" in panel._bundle()[0]["text/html"]
     settle(panel)
@@ -87,8 +76,6 @@ def test_run_measures_what_is_set_and_shows_every_letter_of_the_file(panel, tmp_
     assert state(panel) == f"Saved as {path.resolve()}"
     assert path.read_text() == to_json(panel.passport)
     assert links(panel.view.saved.value) == [(path.name, path.read_text())]
-    size = f"{path.stat().st_size / 1000:.3g} KB"
-    assert f"In this file ({size})" in shown
     for name, value in json.loads(path.read_text()).items():
         assert name in shown
         if isinstance(value, str):
@@ -99,7 +86,6 @@ def test_label_and_names_can_be_changed_after_the_run(house, panel, monkeypatch)
     monkeypatch.setattr(platform, "node", lambda: "tower-of-ada")
     finished(panel)
     preview = panel.view.preview
-    assert "the box <code>host and user name</code> puts them in" in preview.value
     for has_names in (False, True, False):
         panel.view.names.value = has_names
         settle(panel)
@@ -109,7 +95,6 @@ def test_label_and_names_can_be_changed_after_the_run(house, panel, monkeypatch)
     settle(panel)
     assert "&lt;b&gt;lab&lt;/b&gt; 9" in preview.value
     assert panel.passport.label == "<b>lab</b> 9"
-    assert len(house.budgets) == 2
 
 
 def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
@@ -126,38 +111,31 @@ def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     assert not panel.view.save.disabled
 
 
-def test_without_a_training_it_says_what_to_do_and_of_nothing_there_is_no_file(
-    house, panel
-):
-    house.findings[TRAININGS] = PerfkitError("No time.")
-    assert panel.result().trainings == ()
-    assert state(panel).startswith("No training was measured: give Run more seconds")
-    assert not panel.view.save.disabled
+def test_of_nothing_there_is_no_file(house, panel):
     house.findings = dict.fromkeys(house.findings, PerfkitError("Nothing starts here."))
     panel.start()
     with pytest.raises(PerfkitError, match=r"Nothing was measured.*Nothing starts"):
         panel.result()
     assert panel.view.save.disabled
-    assert not panel.view.run.disabled
 
 
 def test_save_takes_the_place_of_no_file_but_that_of_this_run(panel, tmp_path):
+    def save():
+        panel.view.save.click()
+        return state(panel)
+
     other = tmp_path / "other.json"
     other.write_text("mine")
     finished(panel)
     panel.view.file.value = "other.json"
-    panel.view.save.click()
-    assert "already exists" in state(panel)
+    assert "already exists" in save()
     assert other.read_text() == "mine"
     panel.view.file.value = "new.json"
-    panel.view.save.click()
-    panel.wait()
+    save()
     panel.view.label.value = "again"
     settle(panel)
-    panel.view.save.click()
-    assert state(panel).startswith("Saved as")
+    assert save().startswith("Saved as")
     assert read(tmp_path / "new.json", Passport).label == "again"
     panel.start()
     panel.wait()
-    panel.view.save.click()
-    assert "already exists" in state(panel)
+    assert "already exists" in save()

@@ -33,12 +33,9 @@ def steps(first, second, sizes=SIZES, pair=("one core", "all cores")):
 def measured(timed, *, notes=None, **more):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
-    A variant is held against the other device unless ``more`` says otherwise by its
-    name; the rest is as of ``batches.timed_steps``.
+    A variant is held against the other device; the rest is of ``batches.timed_steps``.
     """
-    known = {name: more.pop(name) for name in timed.keys() & more.keys()}
-    told = {"cores": 2} | (notes or {})
-    return timed_steps(timed, lambda n: known.get(n, _other(n)), notes=told, **more)
+    return timed_steps(timed, _other, notes={"cores": 2} | (notes or {}), **more)
 
 
 def _other(name):

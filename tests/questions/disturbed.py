@@ -29,16 +29,10 @@ SHOWS = {
 ALL = tuple(SHOWS)
 
 
-def run(names=ALL, *, rounds=4, noise=0.01, shows=None, variants=(), **more):
-    """A measurement in which each variant shows what it is said to show.
+def run(names=ALL, *, rounds=4, noise=0.01, shows=None, **more):
+    """A measurement in which each variant, quiet first, shows what ``SHOWS`` has.
 
-    Args:
-        names: The variants, quiet first.
-        rounds: How many trials each.
-        noise: By how much trials differ from round to round.
-        shows: What variants show, over what ``SHOWS`` has.
-        variants: Variants besides.
-        **more: Fields of the measurement.
+    What ``shows`` has of a variant counts instead; ``more`` is the measurement's.
     """
     shown = {
         name: QUIET | SHOWS.get(name, {}) | (shows or {}).get(name, {})
@@ -59,8 +53,8 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, variants=(), **more):
     names_of = [name for name in rows[0] if name not in ("step", "wait")]
     columns = {name: tuple(row.get(name) for row in rows) for name in names_of}
     made = tuple(Variant(name, list, against="quiet") for name in names)
-    every = {"variants": (*made, *variants), "trials": tuple(trials)}
-    return Measurement(**every, samples=columns, baseline="quiet", **more)
+    every = {"variants": made, "trials": tuple(trials), "samples": columns}
+    return Measurement(**every, baseline="quiet", **more)
 
 
 def found(measured, **parameters):

@@ -33,16 +33,11 @@ def trial(
 
 
 def rounds_of(make, names, *, rounds=4, against=None, variants=(), extra=(), notes=()):
-    """A run in which ``make`` gives the trial of each variant in each round.
+    """A run in which ``make`` gives the trial of each variant, by name and round.
 
-    Args:
-        make: Makes a trial of a variant's name and a round; ``CONTROL`` is one.
-        names: The variants; the first is the baseline.
-        rounds: How many trials each.
-        against: What each is compared with, by variant; else with the baseline.
-        variants: Variants besides, which were not run.
-        extra: Trials besides.
-        notes: What preparing told.
+    The first of ``names`` is the baseline. A variant is compared with it, unless
+    ``against`` has another. There are ``variants`` besides that were not run, and
+    ``extra`` trials; preparing told the ``notes``.
     """
     base, against = next(iter(names)), against or {}
     made = (Variant(name, list, against=against.get(name, base)) for name in names)

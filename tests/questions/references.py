@@ -42,13 +42,8 @@ def changes(reference, copied=None):
 def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=0.0):
     """A run in which a step is what is fed, a call, a copy and the work.
 
-    Args:
-        rounds: How many trials each.
-        names: Variants that were timed; None for all in float32.
-        noise: By how much trials differ.
-        copied: Seconds of a copy to a GPU; None where there is none.
-        without: Labels of changes that were not timed.
-        extra: Seconds of a step that no part of it takes alone.
+    Timed are ``names``, or all in float32, ``without`` the changes of these labels.
+    A copy to a GPU takes ``copied`` seconds; no part takes the ``extra`` ones alone.
     """
     trials = []
     for number in range(1, rounds + 1):
@@ -62,8 +57,8 @@ def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=
             again = {"batch": one.batch, "noise": noise, "changes": kept}
             trials.append(trial(name, ALONE + CALL + extra, number, **again))
     made = experiment("reference-trainings").make_variants()
-    variants = (Variant(a.name, a.work, against=a.against) for a in made.values())
+    variants = tuple(Variant(a.name, a.work, against=a.against) for a in made.values())
     wanted = names or made
     timed = [t for t in trials if t.variant in wanted and "mixed" not in t.variant]
     base = "small CNN from memory"
-    return Measurement(variants=tuple(variants), trials=tuple(timed), baseline=base)
+    return Measurement(variants=variants, trials=tuple(timed), baseline=base)

@@ -1,11 +1,8 @@
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.engine.measurement import Measurement
-from perfkit.engine.tick import READY, REFUSED, Note
+from perfkit.engine.tick import REFUSED, Note
 from perfkit.questions import experiment, predict_in_loop
 from tests.questions import races
 
@@ -37,15 +34,6 @@ def test_each_way_and_its_lines_give_the_scores_of_the_network(name, scored):
     np.testing.assert_allclose(scope["scores"], exact[-len(scores[-1]) :], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [MOST, "tf.function"])
-def test_a_trial_goes_on_beyond_its_rows_and_counts_each(name):
-    work = experiment("predict-in-a-loop", model="tiny-dense").make_variants()[name]
-    ticks = work.work()
-    assert next(ticks) is READY
-    counts = itertools.accumulate(tick.examples for tick in ticks)
-    assert next(count for count in counts if count > 1024) % SIZES.get(name, 1) == 0
-
-
 def test_a_way_that_gives_other_scores_is_refused(monkeypatch):
     question = experiment("predict-in-a-loop", model="tiny-dense")
     assert list(question.prepare()) == [Note(REFUSED, {})]
@@ -53,22 +41,6 @@ def test_a_way_that_gives_other_scores_is_refused(monkeypatch):
     monkeypatch.setitem(WAYS, "model(x)", wrong)
     (note,) = question.prepare()
     assert note.value == {"model(x)": "gives other scores than predict"}
-
-
-def test_the_verdict_gives_the_fastest_and_what_to_do_without_batches():
-    verdict, _ = races.sayings("predict-in-a-loop")
-    rates = {ONE: 30, "model(x)": 900, "tf.function": 9000, MOST: 30_000}
-    fastest = verdict(races.measured(rates))
-    assert fastest.winner == MOST
-    assert "batch_size=1024" in fastest.edits[0].new
-    assert fastest.next == 'Where rows come one at a time, use "tf.function".'
-    assert ("One call: tf.function", "111 µs") in [
-        (fact.label, fact.value) for fact in fastest.facts
-    ]
-    # Nothing beats predict, so nothing takes its place.
-    assert "use" not in verdict(races.measured({ONE: 900, "model(x)": 30})).next
-    nothing = Measurement(variants=())
-    assert verdict(nothing).winner == ""
 
 
 def test_a_call_with_many_rows_is_compared_with_a_call_with_one():

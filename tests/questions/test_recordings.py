@@ -1,15 +1,13 @@
 """Whether a class without fast machines can read along, offline."""
 
 import datetime
-import re
 import socket
 from functools import cache
 
 import pytest
 
 import perfkit
-from benchmarks import record
-from benchmarks.record import NOTEBOOKS, Asked, asked, questions
+from benchmarks.record import Asked, questions
 from perfkit.errors import MissingPartError
 from perfkit.findings.page.export import export
 from perfkit.questions.gallery import kinds
@@ -20,7 +18,6 @@ from tests.questions.races import slips
 
 ASKED = questions()
 MOST_WORDS, LARGEST_PAGE = 60, 120_000
-CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")
 
 
 @cache
@@ -63,14 +60,6 @@ def test_what_a_notebook_asks_has_a_recording_that_says_so(name, tmp_path, monke
     assert len(page.encode()) <= LARGEST_PAGE
     assert len(words_in_sight(shown.report)) <= MOST_WORDS
     assert slips(known, shown.verdict) == []
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_what_a_notebook_draws_can_be_drawn_of_its_recordings(notebook):
-    found = [recorded(record.name_of(what)) for what in asked(notebook)]
-    drawn = {kind for code in record.code_of(notebook) for kind in CHART.findall(code)}
-    if found:
-        assert drawn <= {kind for one in found for kind in kinds(one)}
 
 
 def test_nothing_is_brought_along_that_no_notebook_asks_and_it_is_not_much():

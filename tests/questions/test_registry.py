@@ -35,10 +35,8 @@ BASELESS = MINE.replace("baseline = 'one'", "")
     ("code", "line", "why"),
     [
         ("import no_such_part", 1, "ModuleNotFoundError: No module named 'no_such"),
-        ("\nclass Mine(", 2, "SyntaxError: "),
         ("def at(n):\n    1 / n\nat(0)", 2, "ZeroDivisionError: division by zero"),
         ("\nraise SystemExit('bye')", 2, "SystemExit: bye"),
-        (f"{MINE}    size: int", 5, "TypeError: "),
         (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
         (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is not text"),
         (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
@@ -63,28 +61,19 @@ def test_a_broken_file_is_told_and_others_listed(
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("napping_", "napping"), ("data_pipeline", "data-pipeline"), ("nap", None)],
+    ("name", "meant"), [("data_pipeline", "data-pipeline"), ("nap", None)]
 )
-def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, meant):
+def test_a_wrong_name_is_refused_with_the_one_that_was_meant(name, meant):
     with pytest.raises(BadParameterError, match="Choose from: ") as caught:
         find_class(name)
-    assert f"Unknown experiment: {name!r}." in str(caught.value)
     assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
 
 
 @pytest.mark.parametrize(
     ("wrong", "why"),
-    [
-        ({"nap": 1}, "Did you mean 'nap_ms'"),
-        ({"nap_ms": 1000}, "from 0 to 100 ms"),
-        ({"batch": 3.5}, r"batch is 3.5; give a whole number"),
-    ],
+    [({"nap": 1}, "Did you mean 'nap_ms'"), ({"batch": 3.5}, "give a whole number")],
 )
 def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
-    assert experiments()["napping"] is napping
-    assert list(experiments()) == sorted(experiments())
-    assert experiment("napping", nap_ms=3.5).parameters["nap_ms"] == 3.5
     with pytest.raises(BadParameterError, match=why):
         experiment("napping", **wrong)
 
@@ -93,11 +82,11 @@ def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
 def test_an_experiment_says_its_question_and_what_each_parameter_is(name):
     kind = experiments()[name]
     assert kind().question.endswith("?")
-    assert all(p.help for p in parameters_of(kind) if p.accepts)
     # These names are of the run.
     taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}
-    assert not {p.name for p in parameters_of(kind)} & {*taken, "command"}
-    for parameter in parameters_of(experiments()[name]):
+    for parameter in parameters_of(kind):
+        assert parameter.help or not parameter.accepts
+        assert parameter.name not in {*taken, "command"}
         if isinstance(parameter.accepts, Choice):
             known = ", ".join(parameter.accepts.options)
             said = f"{parameter.name} is 'turbo'; choose from {known}."
@@ -145,25 +134,16 @@ def test_variants_travel_stand_against_variants_and_have_code_for_a_slide(asked)
         assert "perfkit" not in lines
 
 
-EMPTY = {
-    "batch-size": "No batch size could be timed.",
-    "contention": "This run does not show whether any of these slows this training.",
-    "cpu-or-gpu": "pays.",
-}
-
-
 @pytest.mark.parametrize("name", list(experiments()))
 def test_before_anything_is_measured_nothing_is_claimed_and_what_failed_is_told_once(
     name,
 ):
-    variants = tuple(experiment(name).make_variants().values())
-    found = experiment(name).verdict(Measurement(variants=variants))
+    asked = experiment(name)
+    found = asked.verdict(Measurement(variants=tuple(asked.make_variants().values())))
     assert (found.winner, found.interval, found.edits) == ("", "", ())
-    assert found.headline.endswith(EMPTY.get(name, "Nothing could be timed."))
     crash = failed("one", "crashed", "raised ValueError: no")
     gone = Variant("two", list, unavailable="needs a toaster")
-    run = Measurement(variants=(gone,), trials=(crash, crash))
-    said = experiment(name).verdict(run).because
+    said = asked.verdict(Measurement(variants=(gone,), trials=(crash, crash))).because
     if name != "machine-ladder":
         assert said.count('"one" raised ValueError: no.') == 1
         assert said.count('"two" needs a toaster.') == 1
@@ -174,8 +154,7 @@ def test_before_anything_is_measured_nothing_is_claimed_and_what_failed_is_told_
 HIDE_OTHERWISE = {"contention", "convolution", "scaling"}
 
 
-@pytest.mark.parametrize("name", sorted({*experiments()} - HIDE_OTHERWISE))
-def test_gpus_are_hidden_before_anything_computes(name):
+def test_gpus_are_hidden_before_anything_computes():
     class Hidden(Exception):
         pass
 
@@ -188,8 +167,10 @@ def test_gpus_are_hidden_before_anything_computes(name):
             raise Hidden
 
         tf.config.set_visible_devices = hide
-        with pytest.raises(Hidden):
-            list(experiment(name).prepare())
+        for name in {*experiments()} - HIDE_OTHERWISE:
+            with pytest.raises(Hidden):
+                list(experiment(name).prepare())
         return "hidden"
 
+    # None of them has computed anything before it hides, so one process is enough.
     assert perfkit.fresh(prepared) == "hidden"

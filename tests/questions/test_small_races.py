@@ -17,17 +17,18 @@ NAMES = ("vectorised", "embedding-lookup")
 FILES, SHARDS = "files, cold", "shards, cold"
 
 
-def test_a_step_counts_what_it_has_done():
-    asked = experiment("vectorised", rows=250, columns=3)
-    words = experiment("embedding-lookup", words=9, batch=7)
-    for question, name, each in (
-        *((asked, "row loop", 100), (asked, "einsum", 250)),
-        *((words, "lookup", 7), (words, "NumPy index", 7)),
-    ):
-        work = question.make_variants()[name].work()
-        assert next(work) is READY
-        assert next(work) % each == 0
-        work.close()
+@pytest.mark.parametrize(
+    ("asked", "name", "each"),
+    [
+        (experiment("vectorised", rows=250, columns=3), "row loop", 100),
+        (experiment("embedding-lookup", words=9, batch=7), "NumPy index", 7),
+    ],
+)
+def test_a_step_counts_what_it_has_done(asked, name, each):
+    work = asked.make_variants()[name].work()
+    assert next(work) is READY
+    assert next(work) % each == 0
+    work.close()
 
 
 def test_what_gives_a_wrong_answer_or_fits_in_no_memory_is_refused(monkeypatch):
@@ -44,22 +45,11 @@ def test_what_gives_a_wrong_answer_or_fits_in_no_memory_is_refused(monkeypatch):
         experiment("embedding-lookup", words=1_000_000, batch=65_536)
 
 
-LOOKUPS = {"one-hot product": 100, "lookup": 500, "NumPy index": 9000}
-
-
-@pytest.mark.parametrize(
-    ("name", "rates", "winner", "code"),
-    [
-        ("vectorised", {"row loop": 100, "einsum": 900}, "einsum", "np.einsum("),
-        # No model can learn through NumPy.
-        ("embedding-lookup", LOOKUPS, "lookup", "keras.layers.Embedding(*"),
-    ],
-)
-def test_the_fastest_line_is_named_with_its_gain(name, rates, winner, code):
-    found = experiment(name).verdict(races.measured(rates))
-    assert found.winner == winner
-    assert code in found.edits[0].new
-    assert ' times as fast as "' in found.much
+def test_no_model_can_learn_through_numpy():
+    rates = {"one-hot product": 100, "lookup": 500, "NumPy index": 9000}
+    found = experiment("embedding-lookup").verdict(races.measured(rates))
+    assert found.winner == "lookup"
+    assert "keras.layers.Embedding(*" in found.edits[0].new
 
 
 @pytest.mark.parametrize("name", vectorised._SUMS)
@@ -97,19 +87,13 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(asked):
-    notes = [told for told in asked.prepare() if isinstance(told, Note)]
-    assert {note.name for note in notes} <= {"progress", REFUSED}
+    list(asked.prepare())
     places = set()
     for name, variant in asked.make_variants().items():
-        folder = asked._folder(name)
-        places.add(tuple(sorted(folder.iterdir())))
+        places.add(tuple(sorted(asked._folder(name).iterdir())))
         work = variant.work()
         assert next(work) is READY
-        seen = 0
-        while seen < asked.count:
-            told = next(work)
-            seen += told.examples if isinstance(told, Tick) else 0
-        assert seen % asked.count == 0 or seen > asked.count
+        assert next(one for one in work if isinstance(one, Tick)).examples > 0
         work.close()
     assert len(places) == len(asked.make_variants())
     for name, (read, _) in small_files._WAYS.items():
@@ -117,16 +101,12 @@ def test_each_way_reads_every_example_that_was_written_from_files_of_its_own(ask
         assert [len(example.numpy()) for example in read(paths)] == [1000] * 200
 
 
-@pytest.mark.parametrize("shards", [900, 100])
 @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (0.1, True)])
-def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned, shards):
-    def verdict(rates, share):
-        told = {name: {small_files._FROM_DISK: share} for name in rates}
-        return asked.verdict(races.measured(rates, told=told))
-
-    found = verdict({FILES: 100, SHARDS: shards}, share)
-    assert found.winner == (SHARDS if shards == 900 else "")
-    assert bool(found.warnings) == warned
+def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned):
+    rates = {FILES: 100, SHARDS: 900}
+    told = {name: {small_files._FROM_DISK: share} for name in rates}
+    found = asked.verdict(races.measured(rates, told=told))
+    assert (found.winner, bool(found.warnings)) == (SHARDS, warned)
     shown = "100 % to 100 %" if share == 1 else "10 % to 10 %"
     assert [fact.value for fact in found.facts] == [shown, shown]
 

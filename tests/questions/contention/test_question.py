@@ -1,4 +1,3 @@
-import os
 import pickle
 import sys
 from dataclasses import replace
@@ -6,19 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfkit.engine.processes import fresh
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.engine.trial import Limits
-from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.load import MEANT
 from perfkit.questions import gallery
 from perfkit.questions.contention import Contention, loads, opened, signs
 from perfkit.questions.contention.loads import LOADS, PIPELINES
 from perfkit.questions.shared import benchmark
-from perfkit.questions.shared import images as shared_images
-from tests.charts.test_any_finding import check
-from tests.charts.test_kinds import words
 from tests.engine.trials import launched, ticks_of, until_ticks
 from tests.questions.disturbed import ALL, SHOWS, found, run
 from tests.questions.races import sayings
@@ -34,34 +28,19 @@ def suspects(measured, variant, fed="memory"):
     return signs.suspects(signs.read(measured), variant, fed)
 
 
-def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
-    variants = Contention().make_variants()
-    assert tuple(variants) == ALL
-    assert {one.against for one in variants.values()} == {"quiet"}
-    # A load shows in the samples of a trial that works in one go.
-    assert not Contention.in_turns
-    two = Contention(variants="disk reader").make_variants()
-    assert list(two) == ["quiet", "disk reader"]
-
-
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
+    monkeypatch.setattr(loads, "make", lambda: iter(()))
     monkeypatch.setattr(benchmark, "make", _nothing_made)
     monkeypatch.setattr(benchmark, "forgets", lambda files: False)
     meant, note = Contention().prepare()
     assert meant == Note(MEANT, True)
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
-    assert "GPU" in note.value["gpu product"]
-    assert "system that can forget" in note.value["disk reader"]
     # Refused whatever it hides, so that nothing is told by it.
-    monkeypatch.setattr(loads, "make", lambda: iter(()))
     _, note = Contention(mystery=7, fed="disk").prepare()
     assert set(note.value) == {"mystery"}
-    # No other program is started for a pipeline.
-    (note,) = Contention(variants="sleeping pipeline").prepare()
-    assert note.name == REFUSED
 
 
 def _nothing_made(folder):
@@ -153,45 +132,30 @@ def test_what_is_held_or_read_beside_does_not_decide_alone():
     assert "disk reader" in fits
     assert len(fits) > 1
     # Without samples the steps still tell their part.
-    for samples in ({}, {"t": ()}, {"t": (None, None)}):
+    for samples in ({}, {"t": (None, None)}):
         untold = replace(run(("quiet", "sleeping pipeline")), samples=samples)
         assert set(moved(untold, "sleeping pipeline")) == {signs.WAITING}
         fits = suspects(untold, "sleeping pipeline")
         assert set(fits) == {"cpu burners", "memory bandwidth", *PIPELINES}
 
 
-def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
-    shows = {"cpu burners": {"step": 0.060}}
-    found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=shows))
-    assert found.headline == "Programs that take the cores slow this training most."
-    assert 'With "cpu burners" a step takes 3.0 times as long' in found.much
-    assert (found.sure, found.interval[:6]) == ("sure", "2.9 to")
-    facts = {fact.label: fact.value for fact in found.facts}
-    cores = "1.20 cores, against 0.05 cores when quiet"
-    assert facts["cpu burners: other programs"] == cores
-    assert "nice -n 19" in found.next
-    assert (found.winner, found.warnings) == ("", ())
-    # What may cost as much, and a machine that was not quiet, are warned of.
-    noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.053}}
+def test_the_worst_load_is_named_and_what_may_cost_as_much_is_warned_of():
     names = ("quiet", "cpu burners", "disk reader")
+    found = verdict(run(names, shows={"cpu burners": {"step": 0.060}}))
+    assert found.headline == "Programs that take the cores slow this training most."
+    assert (found.sure, found.interval[:6]) == ("sure", "2.9 to")
+    assert (found.winner, found.warnings) == ("", ())
+    noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.053}}
     found = verdict(run(names, shows=noisy, noise=0.15))
-    assert "take the cores" in found.headline
     assert found.warnings == ('"disk reader" may cost as much.',)
     busy = verdict(run(ALL[:2], shows={"quiet": {"cpu_other": 0.7}}))
-    assert "0.70 cores busy even during" in busy.warnings[0]
+    assert "0.70 cores busy: on a free machine" in busy.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "who"),
-    [
-        ("sleeping pipeline", "neither it nor other programs use more cores"),
-        ("decoding pipeline", "it uses the cores itself"),
-    ],
-)
-def test_a_slow_pipeline_is_told_from_a_busy_machine(name, who):
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_slow_pipeline_is_told_from_a_busy_machine(name):
     said = because(run(("quiet", "cpu burners", name)))
     assert f'"{name}" is not a busy machine: the training waits' in said
-    assert who in said
     greedy = {"quiet": BUSY, name: {"cpu_trial": 0.7, "cpu_other": 1.3}}
     told = because(run(("quiet", "cpu burners", name), shows=greedy))
     assert "is not a busy machine" not in told
@@ -202,19 +166,14 @@ def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():
     found = verdict(run(("quiet", "disk reader"), shows=same))
     assert "None of these is shown to slow this training" in found.headline
     assert (found.sure, found.next) == ("sure", "")
-    assert any(fact.value.startswith("500 MB/s, against") for fact in found.facts)
     slow = {"disk reader": {"step": 0.023}}
     found = verdict(run(("quiet", "disk reader"), shows=slow, noise=0.4))
     assert found.sure == "not known yet"
-    assert 'too noisy to judge "disk reader"' in found.much
     # Not to end those that took cores, as these loads did.
     assert found.next.startswith("Give it more seconds")
-    nothing = verdict(run(("quiet",)))
-    assert (nothing.headline, nothing.much) == (found.headline, "")
-    for step, said in ((0.014, "None of these is"), (0.040, "Something slows this")):
-        found = verdict(run(("quiet", "mystery"), shows={"mystery": {"step": step}}))
-        assert found.headline.startswith(said)
-        assert (found.sure, found.facts) == ("sure", ())
+    found = verdict(run(("quiet", "mystery"), shows={"mystery": {"step": 0.040}}))
+    assert found.headline.startswith("Something slows this")
+    assert (found.sure, found.facts) == ("sure", ())
 
 
 def mystery(secret, number, fed="memory"):
@@ -240,127 +199,40 @@ def test_a_mystery_opens_to_the_truth_for_every_number(fed):
         assert text.startswith(f'It was "{truth}".')
     # Each of them comes up; without a disk to read, no reader can slow anything.
     reader = {"disk reader"} if fed == "disk" else {}
-    expected = {"cpu burners", "memory bandwidth", *PIPELINES, *reader}
-    assert {*hidden.values()} == expected
-    often = [list(hidden.values()).count(name) for name in expected]
-    assert min(often) > 0.6 * 200 / len(expected)
+    assert {*hidden.values()} == {
+        "cpu burners",
+        "memory bandwidth",
+        *PIPELINES,
+        *reader,
+    }
 
 
 def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_path):
-    for number in range(1, 12):
-        secret = told(number, "memory")
-        path = store.save(mystery(secret, number), tmp_path)
-        assert opened(store.load(path)).startswith(f'It was "{secret}".')
-        text = path.read_text() + path.name
-        assert not any(name in text for name in LOADS)
-    finding = mystery("memory bandwidth", 3)
-    figures = [gallery.chart(finding, kind) for kind in gallery.kinds(finding)]
-    variants = Contention(mystery=3).make_variants()
-    assert list(variants) == ["quiet", "mystery"]
-    assert pickle.loads(pickle.dumps(variants["mystery"])).name == "mystery"
-    said = [variants["mystery"].changes, *(f.svg + f.alt for f in figures)]
-    assert not any(name in text for name in LOADS for text in said)
-
-    def words(finding):
-        verdict = finding.verdict
-        return verdict.next, {t.variant for t in finding.trials}, finding.notes
-
     numbers = {told(number, "memory"): number for number in range(1, 30)}
-    first, *rest = [words(mystery(secret, n)) for secret, n in numbers.items()]
-    assert len(rest) == 3
-    assert all(other == first for other in rest)
+    assert len(numbers) == 4
+    seen = []
+    for secret, number in numbers.items():
+        made = mystery(secret, number)
+        path = store.save(made, tmp_path)
+        assert opened(store.load(path)).startswith(f'It was "{secret}".')
+        figures = [gallery.chart(made, kind) for kind in gallery.kinds(made)]
+        variant = Contention(mystery=number).make_variants()["mystery"]
+        assert pickle.loads(pickle.dumps(variant)).name == "mystery"
+        texts = [path.read_text(), path.name, variant.changes]
+        texts += [figure.svg + figure.alt for figure in figures]
+        assert not any(name in text for name in LOADS for text in texts)
+        seen.append((made.verdict.next, {t.variant for t in made.trials}, made.notes))
+    assert all(other == seen[0] for other in seen)
 
 
-def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
-    numbers = {told(number, "memory"): number for number in range(1, 99)}
-    burners, sleeping = numbers["cpu burners"], numbers["sleeping pipeline"]
-    text = opened(mystery("cpu burners", burners))
-    assert text.startswith('It was "cpu burners".\n')
-    assert "Other programs: 1.20 cores, against 0.05 cores when quiet." in text
-    assert "point" not in text
-    elsewhere = opened(mystery("sleeping pipeline", burners))
-    assert 'these signs fit "sleeping pipeline", which is wrong' in elsewhere
-    assert "no counter moved far enough" in opened(mystery("quiet", burners))
-    greedy = SHOWS["sleeping pipeline"] | GREEDY
-    shows = {"quiet": BUSY, "mystery": greedy}
-    both = opened(found(run(("quiet", "mystery"), shows=shows), mystery=sleeping))
-    assert '"cpu burners" or "sleeping pipeline"; this run cannot' in both
-    with pytest.raises(BadParameterError, match="holds no mystery"):
-        opened(found(run(ALL[:2])))
-
-
-def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
-    steps = [9.0, 0.010, 0.012, 0.011]
-    assert loads.delay(steps) == 0.0
-    assert loads.delay([*steps, 0.010]) == pytest.approx(2 * 0.011)
-    # What a step takes while its pipeline computes is not what it takes by itself.
-    assert loads.delay([*steps, 0.010, 5.0]) == pytest.approx(2 * 0.011)
-
-
-def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
-    def look(tf):
-        loads.timeit.repeat = lambda work, number: [1e-4]
-        steps, pairs = [], ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
-
-        def read(jpeg):
-            batches = tf.data.Dataset.from_tensor_slices(pairs)
-            batches = batches.map(loads._decoding(steps, 2, jpeg))
-            return [images.numpy().tolist() for images, _ in batches]
-
-        early = read(b"no picture")
-        steps.extend([1e-4] * 5)
-        with pytest.raises(tf.errors.InvalidArgumentError):
-            read(b"no picture")
-        return early, read(shared_images.jpeg(0, 0))
-
-    # Before the pace is known nothing is decoded; then even what is no picture is.
-    early, late = fresh(look)
-    assert early == late == [[1.0, 2.0], [3.0, 4.0]]
-
-
-@pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES, "mystery"])
+@pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES])
 def test_every_variant_really_trains_and_tells_what_it_waits(name):
-    variants = Contention().make_variants() | Contention(mystery=3).make_variants()
-    running = launched().start(variants[name].work, 1, Limits())
-    ticks = ticks_of(until_ticks(running, 13))
+    work = Contention().make_variants()[name].work
+    running = launched().start(work, 1, Limits())
+    # By then a slow pipeline knows the usual step.
+    ticks = ticks_of(until_ticks(running, 8))
     running.kill("completed", "")
     assert ticks[0][3] == "set-up"
     assert {(examples, *parts) for _, examples, parts, _ in ticks[1:]} == {
         (32, "input")
     }
-
-
-def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
-    def look(tf):
-        os.environ["PERFKIT_CACHE"] = str(tmp_path)
-        loads._RECORDS = 40
-        list(loads.make())
-        memory, disk = (loads._fed(loads.Job(32, fed)) for fed in ("memory", "disk"))
-        return len(memory.element_spec), [
-            (one.shape.as_list(), one.dtype.name, float(tf.reduce_max(tf.abs(one))))
-            for one in next(iter(disk))
-        ]
-
-    parts, (images, labels) = fresh(look)
-    assert parts == 2
-    assert images[:2] == ([32, 32, 32, 3], "float32")
-    assert images[2] <= 1
-    assert labels[:2] == ([32], "int32")
-    assert labels[2] <= 9
-
-
-def test_signs_come_first_with_the_numbers_of_every_variant_and_in_words():
-    made = found(run(noise=0.0))
-    assert next(iter(gallery.kinds(made))) == "signs"
-    figure = check(gallery.chart(made, "signs"))
-    written = words(figure)
-    assert {"0.60 cores", "0.95 cores", "1.20 cores"} <= set(written)
-    assert {"500 MB/s", "40 ms", "20 ms", "48 %"} <= set(written)
-    assert all(written.count(name) >= 2 for name in ALL)
-    assert "sleeping pipeline: a step 40 ms, waiting for input 48 %" in figure.alt
-    for other in (
-        found(run(("quiet",), rounds=1)),
-        found(run(("quiet", "mystery"), rounds=1), mystery=3),
-        found(run(shows={name: {"disk_read": 0.0} for name in ALL})),
-    ):
-        assert len(check(gallery.chart(other, "signs")).svg) < 70_000

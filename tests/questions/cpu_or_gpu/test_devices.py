@@ -20,33 +20,31 @@ linux = pytest.mark.skipif(
 )
 
 
-def trained(device):
-    """Train a little in a new process; give its cores and TensorFlow's threads."""
+def look_at(device):
+    """Train a little in a new process; give its examples, cores and threads."""
 
     def look(_):
         work = trainings.train(device, trainings.dense(64), 16, trainings.stays)
-        items = [next(work) for _ in range(3)]
+        ready, *items = [next(work) for _ in range(3)]
+        assert ready == READY
         tasks = Path("/proc/self/task").glob("*/comm")
         threads = [task.read_text().strip() for task in tasks].count("tf_Compute")
-        examples = [item.examples for item in items[1:]]
-        return items[0] == READY, examples, len(os.sched_getaffinity(0)), threads
+        return [i.examples for i in items], len(os.sched_getaffinity(0)), threads
 
     return perfkit.fresh(look)
 
 
 @one_core
 @linux
-def test_one_core_is_one_core_and_one_thread_of_tensorflow():
-    ready, examples, cores, threads = trained(ONE_CORE)
-    assert ready
+def test_one_core_is_one_core_and_all_cores_have_a_thread_of_tensorflow_each(
+    monkeypatch,
+):
+    examples, *alone = look_at(ONE_CORE)
     assert all(done and done % 16 == 0 for done in examples)
-    assert (cores, threads) == (1, 1)
-
-
-@linux
-def test_all_cores_have_a_thread_each_whatever_the_environment_says(monkeypatch):
+    assert alone == [1, 1]
+    # Whatever the environment says.
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
-    _, _, cores, threads = trained(ALL_CORES)
+    _, cores, threads = look_at(ALL_CORES)
     assert cores == threads == len(os.sched_getaffinity(0))
 
 

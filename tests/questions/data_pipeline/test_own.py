@@ -13,7 +13,7 @@ import tensorflow as tf
 from perfkit.engine.measurement import OWN
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
-from perfkit.questions.data_pipeline import DataPipeline, work
+from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, Method
 from perfkit.questions.shared import decoding
@@ -79,7 +79,7 @@ def of_a_few(images, decode, draws, augment, batch):
 
 
 WRONG = {
-    "write its function first": lambda files: None,
+    "still to be written": lambda files: None,
     "cache before the augmentation, not after it": (
         lambda files, count, example, batch: (
             files.take(count).map(example).cache().repeat().batch(batch)
@@ -95,11 +95,6 @@ WRONG = {
         lambda files, example, batch: files.take(8).map(example).batch(batch)
     ),
     "gives some images more often": of_a_few,
-    "gives images of shape": (
-        lambda files, decode, batch: files.map(
-            lambda path, label, _: (decode(path, label)[0][:8, :8], label)
-        ).batch(batch)
-    ),
     "raised ZeroDivisionError": lambda files: 1 / 0,
 }
 
@@ -117,7 +112,6 @@ def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
 def test_it_is_one_more_way_and_refused_at_once_where_it_cannot_be():
     asked = experiment("data-pipeline", mine=right, variants="prefetch")
     assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
-    assert asked.parameters == DataPipeline(variants="prefetch").parameters
     with pytest.raises(BadParameterError, match="7 is no function"):
         experiment("data-pipeline", mine=7)
     with pytest.raises(BadParameterError, match=r"Did you mean 'files'\?"):

@@ -6,7 +6,6 @@ import pytest
 import perfkit
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.tick import REFUSED
-from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.questions import result_of
 from perfkit.questions.mixed_precision import MixedPrecision, work
@@ -15,16 +14,14 @@ from perfkit.questions.mixed_precision.verdict import (
     SCALE,
     Curve,
     Scale,
-    look_at_layers,
     read_result,
 )
 from perfkit.questions.mixed_precision.work import expectations, too_slow
 from perfkit.questions.runs import run
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
 from tests.questions import races
-from tests.questions.batches import driven, tried
+from tests.questions.batches import tried
 from tests.questions.races import sayings
 
 CPU = Hardware(instructions=("avx512f", "avx512_bf16"))
@@ -68,48 +65,21 @@ def facts(run):
 FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 
-def test_every_precision_is_held_against_the_float32_of_the_same_machine():
-    asked = MixedPrecision()
-    assert tuple(asked.make_variants()) == GROUPS["precisions"]
-    assert all(one.against == "float32" for one in asked.make_variants().values())
-    assert asked.baseline == next(iter(asked.make_variants())) == "float32"
+def test_every_precision_is_held_against_the_float32_of_the_same_machine(monkeypatch):
     variants = MixedPrecision(variants="lesser machine").make_variants()
     assert variants["mixed_bfloat16 without AMX"].against == "float32 without AMX"
     assert variants["mixed_bfloat16"].against == "float32"
-    alone = MixedPrecision(variants="mixed_bfloat16 on plain AVX-512").make_variants()
-    assert alone["mixed_bfloat16 on plain AVX-512"].against == "float32"
-
-
-def test_without_a_gpu_that_tensorflow_sees_tf32_is_shown_with_the_reason(monkeypatch):
     monkeypatch.setattr(formats, "read_hardware", lambda: CPU)
     variants = MixedPrecision().make_variants()
-    assert variants[NO_TF32].unavailable.startswith("needs an NVIDIA GPU")
+    assert tuple(variants) == GROUPS["precisions"]
+    assert {one.against for one in variants.values()} == {"float32"}
+    # Without a GPU that TensorFlow sees TF32 is shown with the reason.
     assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
-    monkeypatch.setattr(formats, "read_hardware", lambda: GPU)
-    assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
-
-
-def test_a_bad_model_is_refused():
-    with pytest.raises(BadParameterError, match="model is 'huge'"):
-        MixedPrecision(model="huge")
+    assert variants[NO_TF32].unavailable.startswith("needs an NVIDIA GPU")
 
 
 LAYER = {"name": "a", "computes": "bfloat16", "inputs": 8, "outputs": 8}
-SHARE = "Multiplications that 16 bits may speed up, by shapes"
 FIRST = LAYER | {"inputs": 3, "outputs": 1001, "products": 100}
-
-
-@pytest.mark.parametrize(("here", "is_sure"), [(CPU, False), (GPU, True)])
-def test_what_is_expected_is_said_with_its_reason_and_the_layers(here, is_sure):
-    layers = [FIRST, LAYER | {"products": 300}]
-    run = measured(FASTER, notes={"layers": layers}, here=here)
-    told = verdict(run).because
-    one, two = [reason for reason in told if reason.startswith("Expected of")]
-    assert one.startswith('Expected of "mixed_bfloat16": faster, because') == is_sure
-    assert two.startswith('Expected of "float64": slower, because')
-    found = facts(run)
-    assert found[SHARE] == "75 %"
-    assert found["Layer a"] == "has 3 inputs and 1,001 outputs, no multiple of 8"
 
 
 def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
@@ -124,37 +94,23 @@ def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
 
 
 def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
-    found = verdict(measured(FASTER))
-    assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
-    assert '2.0 times as fast as "float32": 12,800 instead of 6,400' in found.much
-    assert found.sure == "sure"
-    (edit,) = found.edits
-    assert 'set_dtype_policy("mixed_bfloat16")' in edit.new
-    assert 'set_dtype_policy("float32")' in edit.old
-    assert '`dtype="float32"`' in found.next
-    # Nothing was learnt.
-    assert "does not show" in found.warnings[0]
     steps = FASTER | {"mixed_bfloat16 on plain AVX-512": 0.001}
-    assert verdict(measured(steps)).winner == "mixed_bfloat16"
+    found = verdict(measured(steps))
+    assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
+    assert 'set_dtype_policy("mixed_bfloat16")' in found.edits[0].new
+    # Nothing was learnt.
+    assert "not known yet" in found.warnings[0]
 
 
 def test_expected_stands_beside_seen_and_a_gpu_is_told_what_tf32_hides():
-    said = facts(measured(FASTER))
-    assert said["float64: expected, then seen"] == "slower, slower"
-    assert said["mixed_bfloat16: expected, then seen"] == "open, faster"
-    reasons = because(measured(FASTER))
-    assert 'Expected of "float64": slower, because each number takes twice' in reasons
-    assert 'Expected of "mixed_bfloat16": open, because the processor has' in reasons
-    hidden = f"mixed_float16 against {NO_TF32}"
-    assert hidden not in said
+    assert facts(measured(FASTER))["float64: expected, then seen"] == "slower, slower"
     steps = {"float32": 0.010, NO_TF32: 0.020, "mixed_float16": 0.005}
     on_gpu = {f.label: f for f in verdict(measured(steps, here=GPU)).facts}
-    assert on_gpu[hidden].value == "faster"
-    low, high = map(float, on_gpu[hidden].interval.split(" to "))
+    hidden = on_gpu[f"mixed_float16 against {NO_TF32}"]
+    low, high = map(float, hidden.interval.split(" to "))
     assert low <= 4 <= high
 
 
-DOUBLED = "doubled every 8 good steps"
 LOSS = "Loss of {}, added to that of float32"
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
@@ -202,7 +158,6 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
     assert found.warnings == ()
     found = verdict(measured(FASTER, extra=learning("mixed_bfloat16", OTHERS)))
     assert found.headline.startswith("Keep float32: bfloat16 is faster, but its losses")
-    assert found.much.startswith("With bfloat16 this training then runs 2.0 times as")
     assert (found.edits, found.winner) == ((), "mixed_bfloat16")
     # The next one is advised where the fastest learns something else.
     timed = {"float32": 0.01, "mixed_float16": 0.005, "mixed_bfloat16": 0.006}
@@ -210,13 +165,12 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
     both = (*learning("mixed_float16", OTHERS), *(t for t in same if "b" in t.variant))
     found = verdict(measured(timed, extra=both))
     assert found.headline.startswith("Train with bfloat16: ")
-    assert found.winner == "mixed_bfloat16"
 
 
 @pytest.mark.parametrize(
     ("losses", "others"),
-    [([2.0, 1.5, None], 0), ([None, None, None], 0), ([None, None, None], 1)],
-    ids=["in the end", "at once", "at once and another seed is sound"],
+    [([2.0, 1.5, None], 0), ([None, None, None], 1)],
+    ids=["in the end", "at once and another seed is sound"],
 )
 def test_a_loss_that_is_no_number_is_told(losses, others):
     trials = [learnt("float32", [2.0, 1.5, 1.0], seed=s) for s in range(2)]
@@ -230,7 +184,7 @@ def test_a_loss_that_is_no_number_is_told(losses, others):
 @pytest.mark.parametrize(
     "note",
     [
-        *(None, 3, {}, [], [None], [{}], [{"name": 1}]),
+        *(None, 3, [{}], [{"name": 1}]),
         {"precision": "float32", "seed": 1, "every": 0, "losses": [1]},
         {"precision": "float32", "seed": 1, "every": 1, "losses": [math.nan]},
         {"model": "dense", "scales": [1.0, math.inf], "resident": math.nan},
@@ -244,39 +198,20 @@ def test_a_note_that_no_run_makes_is_none(note):
 
 
 def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
-    held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
+    held = {"mixed_bfloat16": 80e6}
     trial = scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])
     assert result([trial]).scale.skipped == (3, 6)
     trials = (*learning("mixed_bfloat16", (0.01, 0.03, 0.05)), trial)
     rows = verdict(measured(FASTER, held=held, extra=trials)).facts[2:]
+    doubled = "doubled every 8 good steps"
     assert {row.label: row.value for row in rows} == {
         LOSS.format("mixed_bfloat16"): "+0.0300 by step 18: less apart than two seeds",
         "Loss of float32, from seed to seed": "0.900 to 1.100",
-        f"Loss scale of float16, dense, {DOUBLED}": "up to 32; 2 of 6 steps skipped",
-        "Memory at the peak, float32": "100 MB",
+        f"Loss scale of float16, dense, {doubled}": "up to 32; 2 of 6 steps skipped",
         "Memory at the peak, mixed_bfloat16": "80 MB",
-        "Memory at the peak, float64": "100 MB",
     }
     # 0.03 ± 4.3027 x 0.02 / √3, by the 97.5 % point of Student's t for three pairs.
     assert rows[0].interval == "-0.0197 to +0.0797"
-
-
-def names_tried(measured, **parameters):
-    asking = MixedPrecision(**parameters).tries(measured)
-    return [one.variant for one in driven(asking, lambda wanted: tried(wanted.name))]
-
-
-def test_every_timed_precision_learns_with_one_seed_before_the_next_and_no_other():
-    steps = FASTER | {"mixed_float16": 0.02}
-    names = names_tried(measured(steps), seeds=2)
-    first, second = names[:5], names[5:]
-    assert first[-1] == "the loss scale"
-    assert all(name.endswith("seed 1") for name in first[:4])
-    assert all(name.endswith("seed 2") for name in second)
-    assert len(second) == 4
-    names = names_tried(measured(FASTER), seeds=1)
-    assert not any("in mixed_float16" in name for name in names)
-    assert names_tried(measured(FASTER), seeds=0) == []
 
 
 def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
@@ -310,22 +245,3 @@ def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     assert [pair.precision for pair in numbers.pairs] == ["mixed_bfloat16"]
     assert numbers.memory["float32"].value > 0
     assert tuple(found.result["pairs"][0]["steps"]) == numbers.pairs[0].steps
-
-
-def test_a_network_is_looked_at_layer_by_layer_but_for_its_first_and_last():
-    def look(tf):
-        PRECISIONS["mixed_bfloat16"].choose()
-        return [vars(one) for one in look_at_layers(MODELS["small-cnn"].build())]
-
-    notes = {"layers": perfkit.fresh(look)}
-    # A place of the output takes a kernel's worth of multiplications.
-    work = [32 * 32 * 9 * 3 * 32, 16 * 16 * 9 * 32 * 64, 4096 * 128, 128 * 10]
-    layers = result(**notes).layers
-    assert [(a.inputs, a.outputs, a.products, a.hindrance) for a in layers] == [
-        (3, 32, work[0], "has 3 inputs, no multiple of 8"),
-        (32, 64, work[1], ""),
-        (64 * 8 * 8, 128, work[2], ""),
-        (128, 10, work[3], "computes in float32"),
-    ]
-    share = facts(measured(FASTER, notes=notes))[SHARE]
-    assert share == f"{100 * (work[1] + work[2]) / sum(work):.0f} %"

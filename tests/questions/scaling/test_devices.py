@@ -23,41 +23,33 @@ def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
         parts = strategy.experimental_local_results(features)
         ends = strategy.experimental_local_results(labels)
         whole, _ = JOB.examples(JOB.batch)
-        alone, _ = work.batch_at_hand(JOB, tf.distribute.get_strategy())
         decoded, answers = next(iter(work.decoded(JOB, 32)))
         return {
             "places": places,
-            "made": len(tf.config.list_logical_devices("CPU")),
             "devices": [part.device[-5:] for part in parts],
             "shapes": [tuple(part.shape) for part in (*parts, *ends)],
             "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
-            "alone": bool((alone.numpy() == whole).all()),
             "fed": [tuple(decoded.shape), tuple(answers.shape)],
-            "is bright": 0 < float(tf.reduce_max(decoded)) <= 1,
         }
 
     assert perfkit.fresh(look) == {
         "places": ("CPU:0", "CPU:1"),
-        "made": 2,
         "devices": ["CPU:0", "CPU:1"],
         "shapes": [(3, 100), (3, 100), (3,), (3,)],
         "whole": True,
-        "alone": True,
         "fed": [(6, 100), (6,)],
-        "is bright": True,
     }
 
 
-def test_only_the_gpus_that_are_there_and_train_are_taken():
-    def look(tf):
-        seen = []
-        tf.config = SimpleNamespace(
-            list_physical_devices=lambda kind: ["a", "b", "c"],
-            set_visible_devices=lambda these, kind: seen.append((these, kind)),
-        )
-        return work.claim_devices(replace(TWO, kind=GPU)), seen
-
-    assert perfkit.fresh(look) == (("GPU:0", "GPU:1"), [(["a", "b"], "GPU")])
+def test_only_the_gpus_that_are_there_and_train_are_taken(monkeypatch):
+    seen = []
+    config = SimpleNamespace(
+        list_physical_devices=lambda kind: ["a", "b", "c"],
+        set_visible_devices=lambda these, kind: seen.append((these, kind)),
+    )
+    monkeypatch.setattr("tensorflow.config", config)
+    assert work.claim_devices(replace(TWO, kind=GPU)) == ("GPU:0", "GPU:1")
+    assert seen == [(["a", "b"], "GPU")]
 
 
 def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
@@ -74,10 +66,6 @@ def close(job):
     return 0.001
 
 
-def broken(job):
-    raise ValueError("Its trials say so.")
-
-
 def asleep(job):
     time.sleep(60)
 
@@ -87,7 +75,6 @@ def asleep(job):
     [
         (half_off, "after one step its weights are 50 % of the way off"),
         (close, ""),
-        (broken, ""),
         (asleep, "gave no answer within 1 s"),
     ],
 )

@@ -3,8 +3,6 @@ import itertools
 import pytest
 
 from perfkit.engine.tick import READY, Pause, Tick
-from perfkit.errors import RunError
-from perfkit.questions.microbenchmarks import work
 from perfkit.questions.shared import benchmark
 from tests.machine.trees import grow
 
@@ -40,28 +38,10 @@ def test_flop_are_multiplications_and_arrays_far_larger_than_the_caches(tmp_path
     assert benchmark.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
 
 
-def test_the_clock_of_a_core_is_that_of_a_processor_or_has_no_chain(monkeypatch):
-    assert work._code() is None or 2e8 < (work.hertz() or 1e9) < 8e9
-    monkeypatch.setattr(work.platform, "machine", lambda: "aarch64")
-    assert work.hertz() is None
-
-
 @pytest.fixture
 def folder(tmp_path):
     files = {"inner/large": "x" * 3_000_000, "small": "y" * 5000, "tiny": "z"}
     return grow(tmp_path, files)
-
-
-@pytest.mark.parametrize(
-    ("most", "names"), [(2_000_000, ["large"]), (10**9, ["large", "small"])]
-)
-def test_the_largest_files_are_read_whole(folder, monkeypatch, run, most, names):
-    monkeypatch.setattr(benchmark, "_OWN", most)
-    _, found = run(benchmark.make(str(folder)))
-    assert [path.rpartition("/")[2] for path in found] == names
-    (folder / "without a file").mkdir()
-    with pytest.raises(RunError, match="no readable file of 4 KB or more"):
-        run(benchmark.make(str(folder / "without a file")))
 
 
 def test_each_pass_counts_every_byte_and_forgets_before(folder):
@@ -72,19 +52,6 @@ def test_each_pass_counts_every_byte_and_forgets_before(folder):
     for start, end in itertools.pairwise(ends):
         ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
         assert sum(ticks) == 3_005_000
-
-
-def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
-    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
-    monkeypatch.setattr(benchmark, "_OWN", 2 * benchmark._CHUNK)
-    told, (path,) = run(benchmark.make(""))
-    assert told
-    with open(path, "rb") as file:
-        data = file.read()
-    assert len(data) == 2 * benchmark._CHUNK
-    # Random: no byte is much more frequent than the rest.
-    assert max(data.count(bytes([n])) for n in range(256)) < 2 * len(data) / 256
-    assert run(benchmark.make("")) == ([], (path,))
 
 
 @pytest.mark.parametrize(

@@ -53,45 +53,31 @@ def test_whole_epochs_are_counted_once_their_validation_is_done():
     assert seen[-1] != "validated"
 
 
-def test_fit_stands_still_while_a_tick_is_looked_at_and_each_waits_once():
-    made = []
-    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, stepped=made.append)
-    heard = 0
-    for tick in itertools.islice(ticks, 5):
+def test_fit_stands_still_while_a_tick_is_looked_at_and_its_thread_ends_with_it():
+    made, heard, waited = [], 0, []
+    more = {"stepped": made.append, "sync": lambda: waited.append(1)}
+    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, **more)
+    for number, tick in enumerate(itertools.islice(ticks, 5), start=1):
         heard += tick.examples
         assert sum(made) * 8 == heard
-    ticks.close()
-    waited = []
-    fit = fitting(compiled(), 200)
-    ticks = list(loops.ticks(fit, examples=8, sync=lambda: waited.append(1)))
-    assert len(waited) == len(ticks)
-
-
-def test_what_fit_raises_is_raised_here():
-    class Failing(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
-            if batch == 3:
-                raise ValueError("the third batch is broken")
-
-    ticks = loops.ticks(fitting(compiled(), 10, callbacks=[Failing()]), examples=8)
-    with pytest.raises(ValueError, match="third batch is broken"):
-        list(ticks)
-
-
-def test_closing_the_ticks_ends_fit_and_its_thread():
-    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8)
-    next(ticks)
+        assert len(waited) == number
     assert any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
     ticks.close()
     assert not any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
 
 
+def test_what_fit_raises_is_raised_here():
+    def fail(batch, logs):
+        raise ValueError("the batch is broken")
+
+    failing = keras.callbacks.LambdaCallback(on_train_batch_begin=fail)
+    ticks = loops.ticks(fitting(compiled(), 10, callbacks=[failing]), examples=8)
+    with pytest.raises(ValueError, match="the batch is broken"):
+        list(ticks)
+
+
 @pytest.mark.parametrize(
-    ("name", "xla"),
-    [
-        *((one, "auto") for one in ("fit", "fit 8 steps", "fit unwatched")),
-        *(("fit XLA", True), ("fit without XLA", False)),
-    ],
+    ("name", "xla"), [("fit", "auto"), ("fit XLA", True), ("fit without XLA", False)]
 )
 def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     network = JOB.network()

@@ -386,15 +386,3 @@ def test_who_has_no_home_is_sealed_and_writes_what_is_temporary(tmp_path):
     assert said.stdout == "written\n", said.stderr
     assert (temporary / "new").exists()
     assert not (project / "new").exists()
-
-
-def test_a_script_that_wants_the_network_is_told_what_to_do(tmp_path, level):
-    wants = (
-        "import urllib.request, keras\n"
-        "urllib.request.urlopen('http://example.org/data.csv')\nkeras.Model().fit(1, 2)"
-    )
-    (tmp_path / "train.py").write_text(wants)
-    notes = in_process(
-        functools.partial(look.look, maker(tmp_path / "train.py")), 60
-    ).notes
-    assert "run it once by itself" in notes[PROBLEM]
