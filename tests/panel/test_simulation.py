@@ -13,6 +13,7 @@ from perfkit.panel.simulation import (
     stage_times,
 )
 from perfkit.questions.replay import BROUGHT
+from tests.findings.page.books import book, code, result, write
 
 # 32 images, whose stages take 16, 64 and 40 ms.
 PLAIN = Pipeline()
