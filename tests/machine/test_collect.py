@@ -14,15 +14,12 @@ from perfkit.machine.collect import (
     bytes_fetched,
     disk,
     drop_cached_file,
-    processor,
 )
 from perfkit.machine.record import Busy, Driver, Gpu, Machine
 from tests.machine import trees
 from tests.machine.trees import (
-    AVX2,
     System,
     computer,
-    cpuinfo,
     described,
     grow,
     nvidia_card,
@@ -122,29 +119,6 @@ def test_no_machine_tells_whose_it_is(tmp_path):
     assert "backup" in text
     for private in ("ada", "byron", "engine", "home", str(tmp_path)):
         assert private not in text
-
-
-UNLIKE = cpuinfo(1, flags=trees.AVX512) + cpuinfo(1, flags=AVX2)
-ONLY = {"proc/cpuinfo": "processor\t: 0\n"}
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        # Where cores differ only what all of them know counts.
-        (computer() | {"proc/cpuinfo": UNLIKE},
-         {"instructions": ("avx", "avx2", "f16c", "fma", "sse4_1", "sse4_2")}),
-        (computer() | scaling(preference="power"), {"frequency_max": 4.2e9,
-         "governor": "powersave", "frequency_driver": "intel_pstate",
-         "preference": "power"}),
-        # Of all that a core knows only what matters for speed is told; on x86 "sme"
-        # encrypts memory.
-        (ONLY, {"instructions": None, "frequency_max": None, "governor": None}),
-    ],
-)  # fmt: skip
-def test_what_the_files_say_of_the_cores_is_told(tmp_path, files, told):
-    found = processor(grow(tmp_path, files))
-    assert {name: getattr(found, name) for name in told} == told
 
 
 SPOILED = {
