@@ -71,7 +71,10 @@ HOSTS = {
     "vscode": ("3.11", "tensorflow-cpu==2.20.*", "ipykernel"),
     "notebook": ("3.12", "tensorflow-cpu", "notebook>=7"),
 }
-SHOWN = ("tensorflow", "numpy", "ipython", "ipykernel", "ipywidgets", "anywidget")
+SHOWN = (
+    *("tensorflow", "tensorflow_cpu", "numpy", "ipython", "ipykernel"),
+    *("ipywidgets", "anywidget"),
+)
 # After the cells of the notebook: a run, and a panel whose Run is pressed.
 MORE_CELLS = (
     'perfkit.run("vectorised", budget=5)',
