@@ -76,7 +76,7 @@ def test_what_measures_in_a_notebook_is_drawn_live(
     ("told", "error", "said"),
     [
         (STEP, RunError, "nothing was measured"),
-        (signal.SIGINT, KeyboardInterrupt, "nothing to keep"),
+        (signal.SIGINT, KeyboardInterrupt, "nothing was kept"),
     ],
 )
 def test_a_run_that_measured_nothing_is_an_error(told, error, said):

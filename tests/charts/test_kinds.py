@@ -107,7 +107,7 @@ CLOCK = "seconds since the start of the run"
         ("ratios", finding(guess="99x"), ("your guess: 99x",), "dotted"),
         ("ratios", finding(), (), f"0.6{X}"),
         ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
-        ("timeline", finding(), ("speed, and never below 80 %: two",), "\0"),
+        ("timeline", finding(), ("speed, and never below 80 %. Heat",), "\0"),
         ("timeline", finding(samples={}), (CLOCK,), "other programs"),
         *(
             ("timeline", finding(samples=ONE_GPU, machine=A4000), (text,), "\0")

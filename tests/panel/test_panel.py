@@ -323,10 +323,10 @@ def test_a_panel_begins_with_what_the_verbs_take():
 @pytest.mark.parametrize(
     ("what", "more", "said"),
     [
-        ("data-pipeline", {"size": 3}, "is no parameter"),
+        ("data-pipeline", {"size": 3}, "Unknown parameter"),
         (3, {}, "takes a function"),
-        (one, {"replay": "1"}, "and no more"),
-        ("passport", {"seed": 3}, "takes out, budget, label, with_names, and not seed"),
+        (one, {"replay": "1"}, "takes only budget"),
+        ("passport", {"seed": 3}, "takes out, budget, label, with_names, but not seed"),
         ("passport", {"budget": 1e9}, "budget is"),
     ],
 )
