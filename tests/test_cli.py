@@ -238,7 +238,7 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
         "perfkit.questions.runs.watch", Mock(side_effect=KeyboardInterrupt)
     )
     assert cli.main(["run", "data-pipeline"]) == 130
-    said = f"perfkit: interrupted; what was measured by then is in {path}.\n"
+    said = f"perfkit: interrupted; the results so far are in {path}.\n"
     assert capsys.readouterr().err == said
 
 
@@ -250,7 +250,7 @@ def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
     run.send_signal(signal.SIGINT)
     out, err = ended(run, 130)
     assert out == ""
-    assert err == "perfkit: stopped before any trial ended: nothing to keep.\n"
+    assert err == "perfkit: stopped before a trial ended, so nothing was kept.\n"
 
 
 @pytest.mark.measures

@@ -200,5 +200,5 @@ def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     runs = fleet.measure(cluster.address, command, tmp_path / "new", say, 2.0)
     assert store.load(runs[0].path).timings
     assert str(runs[1]).startswith("127.0.0.2: failed: its worker left the cluster")
-    assert str(runs[2]).startswith("127.0.0.3: failed: nothing came home in time")
+    assert str(runs[2]).startswith("127.0.0.3: failed: no file arrived in time")
     assert say.call_count == 4

@@ -45,7 +45,7 @@ def test_a_run_ends_when_its_display_breaks():
     ("told", "error", "said"),
     [
         (STEP, RunError, "nothing was measured"),
-        (signal.SIGINT, KeyboardInterrupt, "nothing to keep"),
+        (signal.SIGINT, KeyboardInterrupt, "nothing was kept"),
     ],
 )
 def test_a_run_that_measured_nothing_is_an_error(told, error, said):

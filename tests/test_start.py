@@ -100,7 +100,7 @@ def checkout(tmp_path):
 def assert_one_sentence(result, *words):
     (sentence,) = result.stderr.strip().splitlines()
     assert result.returncode != 0
-    assert "again" in sentence or "goes on" in sentence
+    assert "again" in sentence or "continues" in sentence
     assert sentence.endswith(".")
     for word in words:
         assert word in sentence

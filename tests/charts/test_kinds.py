@@ -82,7 +82,7 @@ CLOCK = "seconds since the start of the run"
         ("rates", finding(guess="99x"), ("your guess: 99x",), "dotted"),
         ("ratios", finding(guess="0.5x"), ("dotted line: your guess", f"0.6{X}"), "\0"),
         ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
-        ("timeline", finding(), ("speed, and never below 80 %: two",), "\0"),
+        ("timeline", finding(), ("speed, and never below 80 %. Heat",), "\0"),
         *(
             ("timeline", finding(samples=ONE_GPU, machine=A4000), (text,), "\0")
             for text in (

@@ -62,16 +62,16 @@ def test_every_reading_is_one_that_a_card_can_give(path):
     [
         ("execution-mode", "Compile the step with XLA.", "likely"),
         ("contention", "A pipeline that waits slows this training.", "likely"),
-        ("diagnosis-mlp", "Run several steps at a time.", "likely"),
+        ("diagnosis-mlp", "Run several steps per call.", "likely"),
         (
             "diagnosis-serial-map",
-            "Let the maps work on several elements at a time.",
+            "Run the maps in parallel.",
             "likely",
         ),
         # Its two processes of one work were 1.4 times apart.
         (
             "cpu-or-gpu",
-            "Whether to train on the GPU is not known yet.",
+            "This run does not show whether to train on the GPU.",
             "not known yet",
         ),
     ],

@@ -51,7 +51,11 @@ def test_any_bytes_are_read_or_refused_in_one_line(name, tmp_path_factory):
         ("script", b"import keras\n" + b"(" * 5000, "nested"),
         ("script", b"import keras\x00", "null bytes"),
         ("script in a notebook", b"[]", "it is not a notebook"),
-        ("script in a notebook", b'{"cells": [{"cell_type": "code"}]}', "no notebook"),
+        (
+            "script in a notebook",
+            b'{"cells": [{"cell_type": "code"}]}',
+            "not a notebook",
+        ),
         ("script in a notebook", b"[" * 99_999, "recursion"),
     ],
 )

@@ -395,7 +395,9 @@ def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_befo
     monkeypatch.delenv(guard.FORCED, raising=False)
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
     script = Script(str(Path("elsewhere/train.py").absolute()))
-    words = "Guarded (this system gives a process no layers: Operation not permitted)."
+    words = (
+        "Guarded (this system allows no layers over folders: Operation not permitted)."
+    )
     assert contain(script) == words
     assert guarded == [[Path.cwd(), Path.cwd() / "elsewhere"]]
     # Where half of it may be done, a child has tried.
