@@ -31,7 +31,7 @@ import numpy as np
 import tensorflow as tf
 
 keras.utils.set_random_seed(7)
-ROWS, WIDE = 3_200, 64
+ROWS, WIDE = 640, 64
 x = np.random.rand(ROWS, WIDE).astype("float32")
 y = np.random.rand(ROWS, 1).astype("float32")
 
@@ -51,7 +51,7 @@ def build(units=128):
 
 """
 # Every fit of these traces a model of its own, so they take so many times the budget.
-TRACED, LONGER = ("models made in a loop", "k-fold with clear_session"), 4
+TRACED, LONGER = ("models made in a loop", "k-fold with clear_session"), 8
 # What each end adds at least: 5 MB of an array; a model's weights and their two slots.
 LEAKS = {
     "leak of 5 MB an epoch": (
@@ -60,7 +60,7 @@ LEAKS = {
         kept = []
         keep = lambda epoch, logs: kept.append(np.ones(625_000))
         callback = keras.callbacks.LambdaCallback(on_epoch_end=keep)
-        build().fit(x, y, epochs=60, verbose=0, callbacks=[callback])
+        build().fit(x, y, epochs=100, verbose=0, callbacks=[callback])
         """,
     ),
     "models made in a loop": (
@@ -79,7 +79,7 @@ HEALTHY = {
     """,
     "train_on_batch": """
         model = build()
-        for epoch in range(80):
+        for epoch in range(400):
             for begin in range(0, ROWS, 64):
                 model.train_on_batch(x[begin : begin + 64], y[begin : begin + 64])
     """,
@@ -96,7 +96,7 @@ HEALTHY = {
             return loss
 
         losses = []
-        for epoch in range(80):
+        for epoch in range(400):
             for rows, targets in data:
                 loss = step(rows, targets)
             losses.append(float(loss))
@@ -104,12 +104,12 @@ HEALTHY = {
     "cache": """
         data = tf.data.Dataset.from_tensor_slices((x, y))
         data = data.map(lambda a, b: (tf.tile(a, [20])[:WIDE], b)).cache()
-        build().fit(data.batch(64).prefetch(2), epochs=80, verbose=0)
+        build().fit(data.batch(64).prefetch(2), epochs=400, verbose=0)
     """,
     "shuffle and repeat": """
-        data = tf.data.Dataset.from_tensor_slices((x, y)).repeat().shuffle(3_000)
+        data = tf.data.Dataset.from_tensor_slices((x, y)).repeat().shuffle(600)
         data = data.batch(64).prefetch(2)
-        build().fit(data, epochs=80, steps_per_epoch=50, verbose=0)
+        build().fit(data, epochs=400, steps_per_epoch=10, verbose=0)
     """,
     "a generator": """
         def rows():
@@ -118,7 +118,7 @@ HEALTHY = {
 
         shapes = tf.TensorSpec((None, WIDE)), tf.TensorSpec((None, 1))
         data = tf.data.Dataset.from_generator(rows, output_signature=shapes)
-        build().fit(data, epochs=80, verbose=0)
+        build().fit(data, epochs=400, verbose=0)
     """,
     "a PyDataset": """
         class Rows(keras.utils.PyDataset):
@@ -128,7 +128,7 @@ HEALTHY = {
             def __getitem__(self, n):
                 return x[64 * n : 64 * n + 64], y[64 * n : 64 * n + 64]
 
-        build().fit(Rows(workers=2, max_queue_size=8), epochs=80, verbose=0)
+        build().fit(Rows(workers=2, max_queue_size=8), epochs=400, verbose=0)
     """,
     "k-fold with clear_session": """
         for fold in range(20):
@@ -143,10 +143,10 @@ HEALTHY = {
             keras.callbacks.EarlyStopping(patience=100, restore_best_weights=True),
             keras.callbacks.ReduceLROnPlateau(),
         ]
-        build().fit(x, y, epochs=80, verbose=0, callbacks=callbacks)
+        build().fit(x, y, epochs=400, verbose=0, callbacks=callbacks)
     """,
     "validation": """
-        build().fit(x, y, epochs=80, verbose=0, validation_split=0.3)
+        build().fit(x, y, epochs=400, verbose=0, validation_split=0.3)
     """,
 }
 WIDTHS = (28, 9, 5, 48, 6, 4)
