@@ -131,7 +131,7 @@ def refused(name, error=BadParameterError):
 OTHER = told((3, 99, 0), psutil=False)
 NEITHER = told((3, 99, 0), psutil=False, greenlet=False)
 NO_PYTHON = (
-    " cannot be run as Python (it answers as no Python does): give the python of an "
+    " cannot be run as Python (it does not answer like Python): give the python of an "
     "environment, such as other-env/bin/python."
 )
 
@@ -141,7 +141,7 @@ NO_PYTHON = (
     [
         (told((3, 9, 1)), BadParameterError, " is Python 3.9.1, but perfkit needs "),
         (told(tensorflow=False), MissingPartError, " has no TensorFlow: give another "),
-        (OTHER, MissingPartError, " lacks psutil, which "),
+        (OTHER, MissingPartError, " lacks psutil, and "),
         # All that cannot be lent is named as it is installed.
         (NEITHER, MissingPartError, "/python -m pip install psutil greenlet`"),
         *(

@@ -213,10 +213,10 @@ def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(
 @pytest.mark.parametrize(
     ("what", "more", "said"),
     [
-        ("data-pipeline", {"size": 3}, "is no parameter"),
+        ("data-pipeline", {"size": 3}, "Unknown parameter of data-pipeline"),
         (3, {}, "takes a function"),
-        (other, {"replay": "1"}, "and no more"),
-        ("passport", {"seed": 3}, "takes out, budget, label, with_names, and not seed"),
+        (other, {"replay": "1"}, "takes only budget"),
+        ("passport", {"seed": 3}, "takes out, budget, label, with_names, but not seed"),
         ("passport", {"budget": 1e9}, "budget is"),
     ],
 )
