@@ -68,7 +68,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     assert "16 times as fast as with 4: 9,990 instead" in found.much
     assert (found.sure, found.interval[:5]) == ("sure", "16 to")
     assert found.edits[0].new == "model.fit(x, y, batch_size=64)"
-    assert "learns otherwise" in found.warnings[1]
+    assert "learns differently" in found.warnings[1]
     assert (found.winner, found.next) == ("", ""), "three sizes are equally fast"
     facts = {fact.label: fact.value for fact in found.facts}
     assert facts["How a batch of 4,352 ended"] == "raised MemoryError"

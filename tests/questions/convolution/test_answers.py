@@ -87,7 +87,7 @@ FIRST = convolved(VALID.images(), VALID.weights(), VALID).astype(np.float32)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda _: None, "still to be written"),
+        (lambda _: None, "write its function first"),
         (lambda answer: answer[:, 1:], "shape (2, 7, 8, 4) instead of (2, 8,"),
         (lambda answer: answer + 1e-3, "off by up to 0.001"),
         (lambda answer: answer * np.nan, "overflow"),

@@ -79,7 +79,7 @@ def of_a_few(images, decode, draws, augment, batch):
 
 
 WRONG = {
-    "still to be written": lambda files: None,
+    "write its function first": lambda files: None,
     "cache before the augmentation, not after it": (
         lambda files, count, example, batch: (
             files.take(count).map(example).cache().repeat().batch(batch)
@@ -112,7 +112,7 @@ def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
 def test_it_is_one_more_way_and_refused_at_once_where_it_cannot_be():
     asked = experiment("data-pipeline", mine=right, variants="prefetch")
     assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
-    with pytest.raises(BadParameterError, match="7 is no function"):
+    with pytest.raises(BadParameterError, match="7 is not a function"):
         experiment("data-pipeline", mine=7)
     with pytest.raises(BadParameterError, match=r"Did you mean 'files'\?"):
         experiment("data-pipeline", mine=lambda file, batch: None)

@@ -73,8 +73,10 @@ def test_a_limit_and_a_wait_are_rows_and_what_a_cache_keeps_is_a_warning():
     assert found.warnings == ('"cache" keeps 144 MB in memory.',)
     rows = {row.label: row.value for row in found.facts}
     assert rows['Share of a step that waits for data, "cache"'] == "8.0 %"
-    assert rows['"cache", of the rate of "synthetic"'] == "60 %"
-    limit = '"prefetch", which decodes whole images, of the rate of "decode limit"'
+    assert rows['"cache": share of the rate of "synthetic"'] == "60 %"
+    limit = (
+        '"prefetch", which decodes whole images: share of the rate of "decode limit"'
+    )
     assert rows[limit] == "80 %"
 
 

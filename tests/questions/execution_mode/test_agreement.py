@@ -78,7 +78,7 @@ def hasty(model, optimizer, loss_of):
     ("function", "why"),
     [
         (right, ""),
-        (lambda *given: None, "still to be written"),
+        (lambda *given: None, "write its function first"),
         (idle, "after 8 steps its weights are 100 % of the way"),
         (hasty, "does not learn what the others learn: after 8 steps its weights"),
         (lambda *given: 1 / 0, "raised ZeroDivisionError"),
