@@ -287,6 +287,7 @@ def test_opening_tells_what_gave_it_away_and_talks_nothing_away():
     assert '"cpu burners" or "sleeping pipeline": which one cannot' in both
     with pytest.raises(BadParameterError, match="holds no mystery"):
         opened(found(run(ALL[:2])))
+    assert Contention.reveal(found(run(ALL[:2]))) == ""
 
 
 def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():

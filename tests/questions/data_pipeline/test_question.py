@@ -246,6 +246,17 @@ def test_where_map_runs_is_answered_by_where_its_batches_lie(where, answer, reas
     assert any('"parallel map" runs at 1.7' in fact for fact in claim.because)
 
 
+def test_only_claims_that_a_run_can_answer_are_revealed():
+    against = {"parallel map": "naive map"}
+    run = measured(
+        {"naive map": 400, "parallel map": 700}, told={"where": CPU}, against=against
+    )
+    text = DataPipeline.reveal(of_run(run, experiment="data-pipeline"))
+    first, *because = text.splitlines()
+    assert first == "Augmentation in map runs on the GPU. Cannot be tested here."
+    assert all(line.startswith("    ") for line in because)
+
+
 def test_vectorised_numpy_is_answered_by_device_and_timing():
     rates = FED | {"numpy": 700, "numpy by element": 70}
     claim = answers(rates, IDLE_GPU)["Vectorised preprocessing uses the GPU."]
