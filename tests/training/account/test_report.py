@@ -203,7 +203,8 @@ def test_a_report_says_what_was_done_once_and_how_to_repeat_it():
             {"unit": "fit", "kept": "models", "line": 0},
             "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each `fit`, 50 MB so far. "
             "train.py, line 12 makes a model each time, and the one before stays. Make "
-            "the model once, or call `keras.backend.clear_session()` before the next.",
+            "the model once and give it its first weights again (`set_weights`); "
+            "`keras.backend.clear_session()` before the next gives back a part.",
         ),
         (
             {"unit": "train_on_batch", "low": 5.02e6, "high": 5.02e6},
