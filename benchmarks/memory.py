@@ -1,9 +1,9 @@
 """Is a leak found by an account, and is no healthy training accused of one?
 
 Run from a checkout: ``python benchmarks/memory.py [--budget 20] [--only NAME]``. Three
-trainings leak, nine do not; each runs for seconds, under an account. Ends with 1 where a
-leak is missed, its size is wrong, or a healthy training is accused. *ends* is how
-often its memory was read: below ten nothing is said of it.
+trainings leak and nine do not; each runs for seconds, under an account. Ends with 1
+where a leak is missed, its size is wrong, or a healthy training is accused. *ends* is
+how often its memory was read: below ten nothing is said of it.
 """
 
 from __future__ import annotations
