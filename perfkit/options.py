@@ -347,7 +347,7 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_skill(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    text = f"print the JSON Schema of what --json writes instead: {', '.join(KINDS)}"
+    text = f"print the JSON Schema of a document instead: {', '.join(KINDS)}"
     _add(parser, "--schema", "KIND", text, choices=KINDS)
 
 

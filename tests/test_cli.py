@@ -193,7 +193,7 @@ def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     out, _ = ended(run)
     (kept,) = (tmp_path / "kept").glob("*.json")
     assert f"Saved as kept/{kept.name}\n" in out
-    assert f"For a page to send: perfkit export kept/{kept.name}\n" in out
+    assert f"To make a page: perfkit export kept/{kept.name}\n" in out
     assert "Napping is " in out
     # The oracle: a nap of 5 ms after 10 ms of work. However busy this machine is: the
     # truth, or too noisy to say, never the opposite.

@@ -49,7 +49,8 @@ _EACH = {
 _KEEPS = {
     "models": (
         " makes a model each time, and the one before stays",
-        "Make the model once, or call `keras.backend.clear_session()` before the next",
+        "Make the model once and give it its first weights again (`set_weights`); "
+        "`keras.backend.clear_session()` before the next gives back a part",
     ),
     "traces": (
         " has a function traced each time, and its graph stays, with `jit_compile` its "

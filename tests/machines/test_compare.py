@@ -144,7 +144,7 @@ def test_a_machine_that_others_kept_busy_is_named_and_nothing_else_is_claimed():
         assert two.verdict == "busy"
         verdict = two.report.verdict
         assert verdict.headline == (
-            f"{name} was busy while it was recorded: other programs kept 1 of its 2 "
+            f"{name} was busy during its recording: other programs kept 1 of its 2 "
             "cores busy (renderer)."
         )
         assert verdict.sure == "not known yet"

@@ -287,7 +287,7 @@ def test_a_setting_is_named_where_it_is_set():
             "places": [["train.py", 3], ["x", 9]],
         },
     )
-    assert tip.do.endswith("no GPU: train.py, line 3")
+    assert tip.do.endswith("on a processor: train.py, line 3")
     assert tip.lines == (0, 1)
 
 

@@ -69,7 +69,8 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
             {"unit": "fit", "kept": "models", "line": 0},
             "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each `fit`, 50 MB so far. "
             "train.py, line 12 makes a model each time, and the one before stays. Make "
-            "the model once, or call `keras.backend.clear_session()` before the next.",
+            "the model once and give it its first weights again (`set_weights`); "
+            "`keras.backend.clear_session()` before the next gives back a part.",
         ),
         (
             {"unit": "train_on_batch", "low": 5.02e6, "high": 5.02e6},
