@@ -33,6 +33,6 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
     assert "perfkit compare A.json B.json" in capsys.readouterr().err
     # A profile is compared with nothing.
     path = store.save(profile(), path=tmp_path / "it.json")
-    said = r"it\.json holds no machine's parts of a step"
+    said = r"it\.json does not hold the parts of a step"
     with pytest.raises(BadFileError, match=said):
         perfkit.compare(path, path)

@@ -93,5 +93,5 @@ def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
     done = python(code)
     sentence = f'`pip install ".[{extra}]"` in the folder of perfkit.\n'
     assert done.stdout.endswith(sentence), done.stderr
-    assert f"pip install {module}` brings it" in done.stdout
+    assert f"pip install {module}` installs it" in done.stdout
     assert f"needs {module}, which is not installed" in done.stdout

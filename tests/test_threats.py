@@ -25,7 +25,8 @@ RUNS = {
 }
 # Whose load and loads read data and nothing else; perfkit's own by the names that they
 # are imported by.
-DATA = {"json", "tomllib", "", "load", "store"}
+# NumPy reads no objects unless it is told to.
+DATA = {"json", "tomllib", "np", "", "load", "store"}
 OWN_PIPE = "a pipe to a process of its own, which it started itself"
 DRAWN = "a drawing that Matplotlib has just made here"
 ALLOWED = {

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+from perfkit.findings.account import READ_EVERY
 from perfkit.findings.training import PARTS
 
 # Of the values of a document, those that its reader holds against a list of words.
@@ -12,7 +13,7 @@ _KEPT = {
     "grade",
 }
 _WORDS = {*PARTS, "faster", "slower", "no difference shown", "too noisy to say"}
-_WORDS |= {"host", "device"}
+_WORDS |= {"host", "device", "models", "traces", *READ_EVERY}
 ATTACKS = {
     "script": "<script>alert(1)</script>",
     "end of everything": "\"'></title></style></textarea></svg>"

@@ -120,7 +120,7 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(RunError, match="No space left on device"):
         list(Session(NoRoom(), folder=tmp_path).events())
     monkeypatch.setattr(Loops, "baseline", "shrt")
-    with pytest.raises(BadParameterError, match="none of its variants: short, double"):
+    with pytest.raises(BadParameterError, match="among its variants: short, d"):
         list(Session(Loops(), budget=2, folder=tmp_path).events())
     monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
     with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):

@@ -73,7 +73,7 @@ def asleep(job):
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (half_off, "after one step its weights are 50 % of the way off"),
+        (half_off, "after one step its weights are 50 % off"),
         (close, ""),
         (asleep, "gave no answer within 1 s"),
     ],

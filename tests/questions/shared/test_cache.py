@@ -79,7 +79,7 @@ def test_a_place_that_cannot_be_written_is_said(run, monkeypatch, tmp_path, plac
         pytest.skip("there is no /proc")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / place))
-    with pytest.raises(MissingPartError, match="be written to: set PERFKIT_CACHE"):
+    with pytest.raises(MissingPartError, match="set PERFKIT_CACHE to a folder"):
         make(run)
 
 

@@ -70,7 +70,7 @@ REFUSED = [
     ("ValueError: no data today", odd.raises),
     ("returned nothing", lambda: None),
     ("of type Sequential", odd.model),
-    ("of type int, no Keras model", lambda: (1, 2)),
+    ("of type int, not a Keras model", lambda: (1, 2)),
     ("call model.compile", odd.is_not_compiled),
     ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
     ("of type str; give a batched", lambda: odd.fits("images/")),

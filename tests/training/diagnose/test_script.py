@@ -204,7 +204,7 @@ def test_what_trains_by_steps_that_are_not_found_is_to_be_run_whole(script, text
     ("text", "said"),
     [
         (f"{MODEL}\nif x is None:\n    model.fit(x, y)", "without a call of fit"),
-        (f"{MODEL}\nsys.exit('no data')\nmodel.fit(x, y)", "ended itself with 'no dat"),
+        (f"{MODEL}\nsys.exit('no data')\nmodel.fit(x, y)", "exited with 'no data'"),
         (f"{MODEL}\n1 / 0\nmodel.fit(x, y)", "ZeroDivisionError"),
     ],
 )
@@ -508,7 +508,7 @@ def test_keras_2_that_a_library_brings_trains_nothing(script, tmp_path):
     (library / "bert.py").write_text("import tf_keras\nBert = tf_keras.Model\n")
     head = f"import sys, keras\nsys.path.append({str(library)!r})\n"
     path = script(f"{head}from bert import Bert\nBert().fit(1, 2)")
-    assert "Keras 2, and perfkit measures" in looked(maker(path)).notes[PROBLEM]
+    assert "Keras 2, but perfkit measures only" in looked(maker(path)).notes[PROBLEM]
 
 
 # What a script holds open stays open while its training goes on.

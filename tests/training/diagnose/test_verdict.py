@@ -67,7 +67,7 @@ def test_changes_that_are_in_each_other_s_way_are_not_all_to_be_made():
         ({"between_s": 0.5}, ""),
         (
             {"between_s": 14.2},
-            "From epoch to epoch its own code took 14 s, beside 3.2 s of steps",
+            "Between epochs its own code took 14 s, beside 3.2 s of steps",
         ),
         ({"again": True}, "The script calls fit again and again"),
     ],
@@ -111,7 +111,7 @@ def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
         # No more is promised than the ceiling.
         (
             LIMIT,
-            "Its input slows this training; how to change that is not known yet.",
+            "Its input slows this training; which change helps is not known yet.",
             "Without any input it would run 3.6",
         ),
         (cause("new", "one", 2), "Do something about new.", "The training then runs"),
@@ -157,7 +157,7 @@ def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
         assert said.endswith("ompile the steps with XLA.")
         assert said.startswith("Nothing is wrong with this training.") == (not more)
     said = verdict_of(diagnosis(causes=(), ceiling=None, split=COMPUTE))
-    assert said.headline == "Nothing is wrong in this training."
+    assert said.headline == "Nothing is wrong with this training."
     assert said.sure == "sure"
     assert "no change is shown to bring 5.0 % or more" in said.much
     assert "less computing" in said.next
@@ -185,7 +185,7 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
             assert "Nothing is wrong" not in said.headline
             assert not because(found, "compute-bound")
         elif not others:
-            assert said.headline == "Nothing is wrong in this training."
+            assert said.headline == "Nothing is wrong with this training."
         if size in LARGE and (kind == "defect" or not others):
             slows = (
                 "Its input slows" if known else "Callbacks, metrics or validation slow"

@@ -181,7 +181,7 @@ def test_what_is_traced_anew_is_fixed_unless_keras_makes_it():
     found = of(retraced={"step": known({"rate": "value"}, because=because)})
     assert list(found) == ["fixed signature"]
     assert found["fixed signature"].fix.startswith(
-        "Call `step` with rate=tf.constant(rate): each new number is traced"
+        "Call `step` with rate=tf.constant(rate): a new number retraces"
     )
     assert found["fixed signature"].after == ""
     # Keras sees to its own.

@@ -139,7 +139,7 @@ NUMBERS, SOME = DATA.range(9), images().filter(lambda image, label: label > 0)
 PREFETCHED = {"plan": ["Range", "BatchV2", "Prefetch"]}
 # What is offered for such data or not tried, and why.
 NOT_TRIED = [
-    (stages.SERIAL_MAP, NUMBERS.map(half), {}, "by itself"),
+    (stages.SERIAL_MAP, NUMBERS.map(half), {}, "already runs these maps"),
     (stages.SERIAL_MAP, without_parallel_maps(NUMBERS.map(half)), {}, ""),
     (stages.SERIAL_MAP, NUMBERS.map(python), {}, ""),
     (ahead.NO_PREFETCH, NUMBERS.batch(2).prefetch(1), {}, "already"),
@@ -147,8 +147,13 @@ NOT_TRIED = [
     (stages.NO_CACHE, NUMBERS.map(drawn), {}, "freeze the augmentation"),
     (stages.NO_CACHE, NUMBERS.map(python), {}, "Python"),
     (stages.NO_CACHE, NUMBERS.map(half).cache(), {}, "already"),
-    (stages.NO_CACHE, NUMBERS.map(half), {"memory": 30}, "are free"),
-    (stages.NO_CACHE, NUMBERS.filter(lambda n: n > 3).map(half), {}, "how many"),
+    (stages.NO_CACHE, NUMBERS.map(half), {"memory": 30}, "of memory is free"),
+    (
+        stages.NO_CACHE,
+        NUMBERS.filter(lambda n: n > 3).map(half),
+        {},
+        "elements is unknown",
+    ),
     # What short epochs would show wrongly.
     (stages.LATE_SHUFFLE, images().map(halved).shuffle(6), {}, "short epoch"),
     (stages.LATE_SHUFFLE, SOME.map(halved).shuffle(90), {}, "short epoch"),

@@ -137,7 +137,7 @@ def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
         ((READ, SHUFFLE, BATCH), "work"),
         # Batches of shuffled elements are not kept.
         ((SOURCE, SHUFFLE, BATCH, DECODE), "work"),
-        ((SOURCE, DECODE, SHUFFLE, TAKE), "thrown away"),
+        ((SOURCE, DECODE, SHUFFLE, TAKE), "throw the cache away"),
     ],
 )
 def test_where_no_cache_is_right_the_reason_is_told(stages, why):
