@@ -38,6 +38,7 @@ from perfkit.training.account.trace import (
     read,
     whole_steps,
 )
+from perfkit.training.account.watch import ITER
 from perfkit.training.profile.course import traces
 
 # What samples of a kind are charged as; all others are Python.
@@ -468,7 +469,10 @@ class _Charging:
     def _add_calls(self) -> None:
         for file, line, name, count in self.raw["calls"]:
             if (file, line) in self.rows or count > _FEW_TRACES:
-                self.rows[file, line].calls[name][0] = count
+                row = self.rows[file, line]
+                # A loop over the data makes iterators, and is no call that takes time.
+                if name != ITER:
+                    row.calls[name][0] = count
         # What takes no gradients makes steps all the same: most of their operations
         # run once in each.
         runs = sorted(self.runs.values()) or [1]

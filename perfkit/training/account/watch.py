@@ -36,6 +36,8 @@ from perfkit.training.diagnose.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
 STAGE = "perfkit:"
+# What iterators over a dataset are counted as, among the calls.
+ITER = "iter"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
@@ -263,7 +265,9 @@ class Watch:
             # Keras's is in a ``fit``.
             for frame in outwards(sys._getframe(1)):
                 if self.places.role(frame.f_code) == Kind.USER:
-                    self.memory.note_end("pass", place_of(frame))
+                    place = place_of(frame)
+                    self.memory.note_end("pass", place)
+                    self.calls[place, ITER] += 1
                     break
                 if package_at(frame) in LIBRARIES:
                     break

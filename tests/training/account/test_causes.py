@@ -225,10 +225,17 @@ CASES = {
         of(SLOW_INPUT, kinds=["FiniteTake", "MemoryCache"]),
         of(SLOW_INPUT, kinds=["MemoryCache", "FiniteTake"]),
     ],
+    "iterator-anew": [
+        (of(line(7), SLOW_INPUT), {"calls": [(0, "iter", 5000)]}),
+        (of(line(7), SLOW_INPUT), {"calls": [(0, "iter", 8)]}),
+        (of(line(7), LITTLE_INPUT, DENSE), {"calls": [(0, "iter", 5000)]}),
+        (of(line(7), SLOW_INPUT), {"calls": [(0, "__iter__", 5000)]}),
+    ],
     "single-elements": [
         of(SLOW_INPUT, kinds=["FlatMap"], out=9000),
         of(SLOW_INPUT, kinds=["FlatMap"], out=20),
         of(SLOW_INPUT, kinds=["FlatMap[0]", "Generator"], out=9000),
+        of(SLOW_INPUT, kinds=["FlatMap[0]", "TFRecord"], out=9000),
         of(SLOW_INPUT, kinds=["Batch"], out=9000),
     ],
     "python-batches": [

@@ -141,14 +141,14 @@ class View:
         """Stages of the input of these kinds."""
         return (stage for stage in self.account.stages if stage.kind in kinds)
 
+    def below(self, stage: Stage) -> Iterator[Stage]:
+        """Stages that feed this one."""
+        begins = f"{stage.path}::", f"{stage.path}["
+        return (s for s in self.account.stages if s.path.startswith(begins))
+
     def works_below(self, stage: Stage) -> Iterator[Stage]:
         """Stages that feed this one and compute something."""
-        return (
-            below
-            for below in self.account.stages
-            if below.path.startswith((f"{stage.path}::", f"{stage.path}["))
-            and _WORKS.search(below.kind)
-        )
+        return (below for below in self.below(stage) if _WORKS.search(below.kind))
 
     def line_of(self, stage: Stage) -> Line | None:
         """The line that made a stage; None for a library's."""

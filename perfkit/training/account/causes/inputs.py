@@ -8,6 +8,8 @@ from perfkit.training.account.causes.base import Evidence, View, cause, distinct
 
 _ALL_THROWN, _LARGE_INPUT = 3.0, 0.15
 _SMALL = 200
+_ITERATORS = 20
+_READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 # What changes a picture at random, or each of its pixels.
 _AUGMENTS = ("random_", "adjust_", "rotat", "Random")
 
@@ -79,6 +81,27 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
 
 
 @cause(
+    "iterator-anew",
+    do="Make the iterator once, before the loop, and not at {where}",
+    fix="`batches = iter(dataset.repeat())` before the loop, `next(batches)` in it",
+    mind="With `repeat()` the data have no end, so count the steps.",
+    group="without input",
+)
+def _iterator_anew(view: View) -> Iterator[Evidence]:
+    # A loop over a few batches makes one for each of its passes, too.
+    often = max(_ITERATORS, view.account.updates / 2)
+    for line, name, count in view.calls:
+        if name == "iter" and count >= often and _is_large(view):
+            yield Evidence(
+                lines=distinct(line, *_expensive(view)[:3]),
+                share=view.input_share,
+                means=f"A new iterator is made {count:,} times, and each fills its "
+                f"buffers again: the model {_waits(view)}.",
+            )
+            return
+
+
+@cause(
     "single-elements",
     do="Pass on whole batches, not single elements, at {where}",
     fix="Slice whole windows or batches from the arrays, such as with "
@@ -89,8 +112,9 @@ def _single_elements(view: View) -> Iterator[Evidence]:
     updates = max(1, view.account.updates)
     for stage in view.stages("FlatMap", "Interleave", "Window", "Unbatch"):
         line = view.line_of(stage)
-        # What `from_generator` is made of is not the user's to change.
-        if any(below.kind == "Generator" for below in view.works_below(stage)):
+        # What `from_generator` is made of is not the user's to change, and files of
+        # records hold single ones.
+        if any(below.kind in _READERS for below in view.below(stage)):
             continue
         is_hot = line and _is_large(view) and view.share(line) >= 0.02
         if line and is_hot and stage.out > _SMALL:
