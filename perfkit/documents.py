@@ -10,8 +10,6 @@ from perfkit.machines.record import Passport
 
 Document: TypeAlias = store.Recorded | Account | Profile | Passport
 _TYPES: tuple[type[Document], ...] = *store.RECORDED, Account, Profile, Passport
-# What a document calls itself, in its field of this name.
-KINDS = tuple(str(document.__dataclass_fields__["kind"].default) for document in _TYPES)
 
 
 def load(path: str | Path) -> Document:
@@ -34,7 +32,7 @@ def parse(data: bytes, name: str) -> Document:
 
 
 def json_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a kind of document, one of ``KINDS``."""
+    """Return the JSON Schema (2020-12) of one of the ``DOCUMENT_KINDS``."""
     import msgspec
 
-    return msgspec.json.schema(_TYPES[KINDS.index(kind)])
+    return msgspec.json.schema(reading.by_kind(*_TYPES)[kind])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import perfkit
-from perfkit.documents import KINDS
 from perfkit.errors import BadParameterError
 from perfkit.findings.page.export import CODE
+from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.questions import experiments, find_class, unknown
 from perfkit.questions.parameters import (
     Choice,
@@ -347,8 +347,8 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_skill(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    text = f"print the JSON Schema of a document instead: {', '.join(KINDS)}"
-    _add(parser, "--schema", "KIND", text, choices=KINDS)
+    text = f"print the JSON Schema of a document instead: {', '.join(DOCUMENT_KINDS)}"
+    _add(parser, "--schema", "KIND", text, choices=DOCUMENT_KINDS)
 
 
 _FILLERS = {

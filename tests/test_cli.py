@@ -13,8 +13,8 @@ from unittest.mock import Mock
 import pytest
 
 from perfkit import cli
-from perfkit.documents import KINDS
 from perfkit.findings import store
+from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
 from tests.findings import made
 from tests.machines import looked
@@ -308,7 +308,7 @@ def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
     assert run.stderr == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DOCUMENT_KINDS)
 def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
     assert cli.main(["skill", "--schema", kind]) == 0
     schema = json.loads(capsys.readouterr().out)

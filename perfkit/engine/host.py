@@ -40,12 +40,7 @@ names = sys.argv[1:]
 found = {n: importlib.util.find_spec(n) is not None for n in names}
 print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": found}))
 """
-# What Keras 3 trains on; of several that are there, the first is taken.
-_BACKENDS = ("tensorflow", "jax", "torch")
-_NAMES = {
-    **{"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"},
-    **{"keras": "Keras", "tf_keras": "tf_keras"},
-}
+_NAMES = environment.BACKENDS | {"keras": "Keras", "tf_keras": "tf_keras"}
 _PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
 _OLDEST = (3, 11)
 # How what is no interpreter fails to say what it is.
@@ -152,7 +147,7 @@ def _backend_of(
     backend = environment.trains_on(variables, versions)
     if backend != "tensorflow" or variables.get("KERAS_BACKEND"):
         return backend
-    return next((name for name in _BACKENDS if modules.get(name)), backend)
+    return next((name for name in environment.BACKENDS if modules.get(name)), backend)
 
 
 def _in_short(error: Exception) -> str:

@@ -42,7 +42,7 @@ _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
 _MOST_STAGES, _FEW_ELEMENTS = 40, 30
 # What one command reads, whatever was asked for.
-_KINDS = ("finding", "account", "diagnosis", "profile", "passport")
+DOCUMENT_KINDS = ("finding", "account", "diagnosis", "profile", "passport")
 Document = TypeVar("Document")
 
 
@@ -85,7 +85,7 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
     """
     import msgspec
 
-    kinds = {_default(record_type, "kind"): record_type for record_type in record_types}
+    kinds = by_kind(*record_types)
     noun = next(iter(kinds))
     document = _document(data, name, noun)
     kind = document.get("kind") if isinstance(document, dict) else None
@@ -155,6 +155,11 @@ def losses(trial: Trial) -> list[tuple[float, float]]:
     """
     points = note_as(list[tuple[int | float, float | None]], trial.notes.get(LOSSES))
     return [(n, math.nan if y is None else y) for n, y in points or () if n > 0]
+
+
+def by_kind(*record_types: type[Document]) -> dict[str, type[Document]]:
+    """Return the types of records by what their documents call themselves."""
+    return {_default(record_type, "kind"): record_type for record_type in record_types}
 
 
 def _default(record_type: type[Any], field: str) -> Any:
@@ -244,7 +249,7 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
     if kind != noun:
-        reads = ": perfkit show reads it" if kind in _KINDS else ""
+        reads = ": perfkit show reads it" if kind in DOCUMENT_KINDS else ""
         actual = _a(one_line(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
     schema = document.get("schema")

@@ -349,6 +349,8 @@ def keras_backend(variables: Mapping[str, str]) -> str:
     return "tensorflow"
 
 
+# What Keras 3 trains on; of several that are there, the first is taken.
+BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 # What Keras trains on, where it is Keras 2: that has one backend.
 KERAS_2 = "Keras 2"
 

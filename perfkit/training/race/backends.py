@@ -20,6 +20,7 @@ from perfkit.engine.launcher import read_early
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.tick import Note, Yielded
 from perfkit.findings.report import Fold
+from perfkit.machine.environment import BACKENDS
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.loops import Told
 from perfkit.training.diagnose import failure, settings
@@ -44,7 +45,6 @@ from perfkit.training.race.sides import InPlace, Side, Work
 
 # A note of a trial: the most memory that its process has held, in bytes.
 MEMORY = "memory"
-_BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class KerasRace(Race):
         sizes = [trial.notes[MEMORY] for trial in trials if MEMORY in trial.notes]
         backend = self.backends.get(name, "")
         return {
-            "trains on": _BACKENDS.get(backend, backend),
+            "trains on": BACKENDS.get(backend, backend),
             "importing its libraries": units.seconds(loaded_s) if loaded_s else "",
             "until the first step is done": _median(first_s, units.seconds),
             "end of an epoch": _median(ends_s, units.seconds),
