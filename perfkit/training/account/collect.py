@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +160,8 @@ class _Windows:
     _length: float = _FIRST_S
     _checked: float = 0.0
     _warm: tuple[float, int] = (0.0, 0)
+    # Line and call of what ran in graphs while a window was open.
+    _contexts: set[tuple[Place | None, str]] = field(default_factory=set)
 
     @property
     def is_done(self) -> bool:
@@ -203,14 +204,13 @@ class _Windows:
         key = self.sampler.key
         if key is None or not self.traced:
             return False
-        samples = chain.from_iterable(window["samples"] for window in self.traced)
-        traced = {seen[:2] for _, seen in samples if seen.kind in IN_GRAPHS}
         seconds = defaultdict[tuple[Place | None, str], float](float)
         for other, spent in self.sampler.seconds.items():
             if other.kind in IN_GRAPHS and other.repeats:
                 seconds[other[:2]] += spent
         enough = _UNTRACED_SHARE * sum(seconds.values())
-        untraced = {c for c, s in seconds.items() if s >= enough and c not in traced}
+        long = {context for context, spent in seconds.items() if spent >= enough}
+        untraced = long - self._contexts
         return bool(untraced) and key[:2] not in untraced
 
     def _begin(self) -> None:
@@ -240,7 +240,8 @@ class _Windows:
         if self._marks is None:
             return
         window = self.traced[-1]
-        window["samples"] = self.sampler.window or []
+        window["samples"] = samples = self.sampler.window or []
+        self._contexts |= {key[:2] for _, key in samples if key.kind in IN_GRAPHS}
         window["ended"] = time.time()
         window["updates"].append(self.sampler.watch.updates())
         self.sampler.window = None
