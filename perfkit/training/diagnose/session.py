@@ -30,7 +30,6 @@ from perfkit.training.account.causes import swapped
 from perfkit.training.account.collect import USUAL_S
 from perfkit.training.account.session import AccountSession
 from perfkit.training.diagnose import gains, look, rounds, settings, split, verdict
-from perfkit.training.diagnose.accounted import NO_CHANGES
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
@@ -170,7 +169,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
 
     def _keep_account(self, reason: str) -> None:
         """Save a diagnosis that holds an account and nothing that was swapped."""
-        self._untested = {NO_CHANGES: reason.rstrip(".")}
+        self._untested = {verdict.NO_CHANGES: reason.rstrip(".")}
         nothing = Measurement(variants=(rounds.baseline(),), baseline=AS_GIVEN)
         stopped = self._stopped.is_set()
         if self._account is not None:
