@@ -12,7 +12,6 @@ from perfkit.engine.tick import Note
 from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
 from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
-from perfkit.training.diagnose.replica import original
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -93,7 +92,7 @@ def note_of(error: BaseException) -> dict[str, Any]:
         if not frame.filename.startswith(_RUNNERS)
     ]
     words = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
-    words = original(words)
+    words = guard.original(words)
     if len(words) > _LONGEST:
         # What is wrong stands first or last, never in the middle.
         half = _LONGEST // 2 - 1
@@ -123,7 +122,7 @@ def with_remedy(error: BaseException) -> str:
 def in_short(error: BaseException) -> str:
     """The error's name and the first thing that it says, in a line."""
     # Keras says first in which call, then in bold what is wrong there.
-    words = original(_BOLD.sub("", str(error))).splitlines()
+    words = guard.original(_BOLD.sub("", str(error))).splitlines()
     lines = [line.strip() for line in words if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
         lines.pop(0)

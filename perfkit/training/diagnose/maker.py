@@ -18,7 +18,6 @@ from typing import Any
 
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose import guard, layers, source
-from perfkit.training.diagnose.replica import copied, original
 from perfkit.training.diagnose.script import Script, script
 from perfkit.training.diagnose.source import UNREADABLE
 
@@ -45,7 +44,7 @@ class InFile:
 
     def __call__(self) -> Any:
         """Run the file, as ``import`` would, and call its function."""
-        path = copied(self.path)
+        path = guard.copied(self.path)
         folder = str(Path(path).parent)
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -315,7 +314,7 @@ class LineNames:
         self._cells: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, list[str]] = {}
         path = getattr(maker, "path", "")
-        self._root = os.path.dirname(path) if path else original(os.getcwd())
+        self._root = os.path.dirname(path) if path else guard.original(os.getcwd())
         self.of_cell = ""
         if not path:
             code = getattr(maker, "__code__", None)

@@ -3,7 +3,7 @@
 The script runs as ``__main__``, with its own arguments. Its call of ``fit`` hands over
 the model and whatever it was given, and nothing behind it runs; a loop of its own has
 its steps found by reading the code, as if ``perfkit.steps`` stood there: ``MarkSteps``.
-What the script writes lands in a folder of the trial (``layers``, ``replica``).
+What the script writes lands in a folder of the trial (``layers``, ``guard``).
 """
 
 import ast
@@ -34,7 +34,7 @@ from perfkit.machine.environment import is_legacy
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
 from perfkit.training.diagnose.backend import load_keras
-from perfkit.training.diagnose.replica import copied
+from perfkit.training.diagnose.guard import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
     KERAS_2,
