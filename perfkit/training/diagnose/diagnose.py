@@ -43,7 +43,7 @@ from perfkit.questions.session import Keeper, Measurer, check_budget
 from perfkit.training.account.causes import swapped
 from perfkit.training.account.collect import USUAL_S
 from perfkit.training.account.session import AccountSession
-from perfkit.training.diagnose import gains, look, rounds, settings, split, verdict
+from perfkit.training.diagnose import gains, look, rounds, settings, verdict
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
@@ -460,7 +460,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             verdict=Verdict(headline=""),
             healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
-            split=split.split(step, self._changes, measured, self._facts, gpus=gpus),
+            split=gains.split(step, self._changes, measured, self._facts, gpus=gpus),
             together=together,
             ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,
