@@ -6,13 +6,14 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.questions.shared.loops import described
 from perfkit.training.diagnose.backend import leaves
+from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
@@ -349,19 +350,7 @@ def _steps_in(step_s: float, at_a_time: int = 1) -> int:
     return max(fewest * at_a_time, round(_EPOCH_S / step_s))
 
 
-class Sizes(Protocol):
-    """What a change multiplies."""
-
-    @property
-    def batches(self) -> float:
-        """Times as large a batch."""
-
-    @property
-    def steps(self) -> int:
-        """Steps that are run at a time."""
-
-
-def epochs_for(facts: Facts, changes: Sequence[Sizes] = ()) -> Epochs:
+def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
     """How long the epochs of a trial are."""
     if facts.loop:
         # The one epoch of a loop that has no more never ends in a trial.
