@@ -65,7 +65,6 @@ from perfkit.training.diagnose.tracing import Tracing, add_notes
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
-    handed_over,
     list_callbacks,
 )
 
@@ -135,7 +134,6 @@ def _run_look(
     following: "Turns | None",
     lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
-    trainings: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -146,16 +144,7 @@ def _run_look(
     remember_lines(maker)
     if lines:
         remember(maker)
-
-    def making() -> Training | None:
-        returned = maker()
-        if looping.training:
-            return None
-        training = handed_over(returned)
-        leave_files_alone(training)
-        trainings.append(training)
-        return training
-
+    making = looping.making(maker, leave_files_alone)
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, looping, screening)) as running:
@@ -175,7 +164,8 @@ def _run_look(
             facts = facts_of_loop(looping, pipeline=data, **run_facts)
             yield Note(FACTS, facts.as_note())
             return
-        (training,) = trainings
+        training = looping.fitting
+        assert training is not None
         if training.kind == "tf.data" and tells_too_little(plan):
             yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
@@ -476,16 +466,14 @@ def contained(
         remember(maker)
     looping = Looping(epochs, max_epochs=facts.epochs, changes=changes)
 
-    def making() -> Training | None:
+    def make() -> Any:
         for change in changes:
             change.before()
-        returned = maker()
-        if looping.training:
-            return None
-        training = handed_over(returned)
-        apply(training, facts, changes, epochs)
-        return training
+        return maker()
 
+    making = looping.making(
+        make, lambda training: apply(training, facts, changes, epochs)
+    )
     traces = Tracing()
     traces.look()
     with contextlib.closing(fitted(making, looping)) as ticks:

@@ -22,7 +22,7 @@ from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
 from perfkit.training.diagnose.backend import wait
-from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.change import Change, nothing
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
@@ -32,7 +32,7 @@ from perfkit.training.diagnose.epochs import (
     train,
 )
 from perfkit.training.diagnose.steps import listening
-from perfkit.training.diagnose.training import Training, kind_of
+from perfkit.training.diagnose.training import Training, handed_over, kind_of
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"
@@ -264,6 +264,7 @@ class Looping:
 
     Attributes:
         training: Its data as they were given; None while no loop was begun.
+        fitting: What was handed over to be fitted; None where the maker runs a loop.
         first: The first batch.
         begun: Epochs begun.
         repeated: Whether the user's code begins one epoch after another.
@@ -277,6 +278,7 @@ class Looping:
     max_epochs: int = MOST_EPOCHS
     changes: Sequence[Change] = ()
     training: InLoop | None = None
+    fitting: Training | None = None
     first: Any = None
     begun: int = 0
     repeated: bool = False
@@ -289,6 +291,21 @@ class Looping:
     _steps_made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
+    def making(
+        self, maker: Callable[[], Any], prepare: Callable[[Training], object] = nothing
+    ) -> Callable[[], Training | None]:
+        """What makes a training and prepares it, and gives None where a loop ran."""
+
+        def make() -> Training | None:
+            returned = maker()
+            if self.training:
+                return None
+            training = handed_over(returned)
+            prepare(training)
+            return training
+
+        return make
+
     def make_training(
         self, making: Callable[[], Training | None], turnstile: Turnstile
     ) -> Training | None:
@@ -299,7 +316,7 @@ class Looping:
         """
         self.counter = StepCounter(turnstile, self.epochs)
         with listening(self):
-            training = making()
+            self.fitting = training = making()
             if training is None and not self._steps_made:
                 raise BadParameterError(
                     "The loop made no step, because its data are empty or used up."
