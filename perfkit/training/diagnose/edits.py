@@ -21,7 +21,7 @@ from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.change import Change, Locate, Rewrite
 from perfkit.training.diagnose.code import Code, Unsure
 from perfkit.training.diagnose.maker import Source, source_of
-from perfkit.training.diagnose.source import UNREADABLE
+from perfkit.training.diagnose.source import UNREADABLE, in_cell
 
 # What does not change while a diagnosis runs.
 _FACTS = (
@@ -238,7 +238,7 @@ def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:
 
 
 def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
-    cell, line = source.place(line)
+    cell, line = in_cell(source.cells, line)
     return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 

@@ -148,8 +148,8 @@ def _frame(file: str, line: int, name: str) -> traceback.FrameSummary:
     """A frame with its line; that of a notebook's file is counted in its cell."""
     if file.endswith(".ipynb"):
         with contextlib.suppress(OSError, ValueError, SyntaxError, IndexError):
-            starts = [start for start in source.cells_of(file) if start <= line]
             code = source.text_of(file).splitlines()[line - 1]
-            cell, in_cell = f"{file}, code cell {len(starts)}", line - starts[-1] + 1
-            return traceback.FrameSummary(cell, in_cell, name, line=code)
+            cell, in_cell = source.in_cell(source.cells_of(file), line)
+            where = f"{file}, code cell {cell}"
+            return traceback.FrameSummary(where, in_cell, name, line=code)
     return traceback.FrameSummary(file, line, name)

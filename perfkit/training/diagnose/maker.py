@@ -187,14 +187,6 @@ class Source:
     fit: int = -1
     cells: tuple[int, ...] = ()
 
-    def place(self, line: int) -> tuple[int, int]:
-        """Which cell a line stands in, from 1, and which line it is there.
-
-        Without cells that is 0 and the line itself.
-        """
-        before = [start for start in self.cells if start <= line]
-        return len(before), line - before[-1] + 1 if before else line
-
 
 def source_of(maker: Callable[[], Any]) -> Source:
     """Read the code of a training.
@@ -328,13 +320,10 @@ class LineNames:
             return "", 0, line
         if "ipykernel" in file:
             return OTHER_CELL, 0, line
-        before = [start for start in self.cells_of(file) if start <= line]
         name = os.path.relpath(file, self._root) if self._root else file
         if name.startswith(".."):
             name = os.path.basename(file)
-        if before:
-            return name, len(before), line - before[-1] + 1
-        return name, 0, line
+        return name, *source.in_cell(self.cells_of(file), line)
 
     def cells_of(self, file: str) -> tuple[int, ...]:
         """Of a notebook: the lines in which its cells begin; none of any other file."""
