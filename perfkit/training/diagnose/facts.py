@@ -4,7 +4,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from perfkit.questions.shared.loops import described
 from perfkit.training.diagnose.backend import leaves
-from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
@@ -350,8 +349,11 @@ def _steps_in(step_s: float, at_a_time: int = 1) -> int:
     return max(fewest * at_a_time, round(_EPOCH_S / step_s))
 
 
-def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
-    """How long the epochs of a trial are."""
+def epochs_for(facts: Facts, times: float = 1, at_a_time: int = 1) -> Epochs:
+    """How long the epochs of a trial are.
+
+    Its batches are so many ``times`` as large, and so many steps are made at a time.
+    """
     if facts.loop:
         # The one epoch of a loop that has no more never ends in a trial.
         if facts.epochs == 1 or not facts.steps:
@@ -360,8 +362,7 @@ def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
         if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
             return Epochs(batch=facts.batch, steps=facts.steps)
         return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
-    times = next((change.batches for change in changes if change.batches != 1), 1)
-    at_a_time = max([facts.steps_per_execution, *(change.steps for change in changes)])
+    at_a_time = max(at_a_time, facts.steps_per_execution)
     steps = math.ceil(facts.steps / times) if facts.steps else None
     epochs = Epochs(
         batch=round(facts.batch * times),

@@ -29,11 +29,10 @@ from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import remember, with_obstacles
-from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.change import Change, epochs_with
 from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
 from perfkit.training.diagnose.facts import (
     Facts,
-    epochs_for,
     facts_of,
     facts_of_loop,
     some_epochs,
@@ -392,7 +391,7 @@ class Turns:
         begun = replace(state, callbacks=self._unused.callbacks)
         begun.put(training.model, self._callbacks)
         changes = [self._changes[name]] if name in self._changes else []
-        epochs = epochs_for(facts, changes)
+        epochs = epochs_with(facts, changes)
         apply(training, facts, changes, epochs)
         block = Block.first(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
@@ -461,10 +460,11 @@ def contained(
     maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
 ) -> Generator[Told]:
     """Train so in a process that has no way to the user's files any more."""
-    epochs = epochs_for(facts, changes)
+    epochs = epochs_with(facts, changes)
     if facts.lines:
         remember(maker)
-    looping = Looping(epochs, max_epochs=facts.epochs, changes=changes)
+    applied = [change.apply for change in changes]
+    looping = Looping(epochs, max_epochs=facts.epochs, changes=applied)
 
     def make() -> Any:
         for change in changes:

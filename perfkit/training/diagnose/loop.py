@@ -22,7 +22,6 @@ from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
 from perfkit.training.diagnose.backend import wait
-from perfkit.training.diagnose.change import Change, nothing
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
@@ -260,7 +259,7 @@ class Looping:
     Args:
         epochs: Of the loop.
         max_epochs: Epochs that may be begun: the last of them does not end.
-        changes: What to change in its data.
+        changes: What changes its data.
 
     Attributes:
         training: Its data as they were given; None while no loop was begun.
@@ -276,7 +275,7 @@ class Looping:
 
     epochs: Epochs
     max_epochs: int = MOST_EPOCHS
-    changes: Sequence[Change] = ()
+    changes: Sequence[Callable[[Training], object]] = ()
     training: InLoop | None = None
     fitting: Training | None = None
     first: Any = None
@@ -292,7 +291,9 @@ class Looping:
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
     def making(
-        self, maker: Callable[[], Any], prepare: Callable[[Training], object] = nothing
+        self,
+        maker: Callable[[], Any],
+        prepare: Callable[[Training], object] = lambda training: None,
     ) -> Callable[[], Training | None]:
         """What makes a training and prepares it, and gives None where a loop ran."""
 
@@ -381,7 +382,7 @@ class Looping:
         if id(data) not in self._changed:
             training = in_loop(data)
             for change in self.changes:
-                change.apply(training)
+                change(training)
             # With the data, so that no others get their number.
             self._changed[id(data)] = data, training
         return self._changed[id(data)][1]

@@ -16,9 +16,14 @@ from perfkit.findings.diagnosis import (
     WITHOUT_OBSERVERS,
     WITHOUT_VALIDATION,
 )
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.resident import one_iterator
-from perfkit.training.diagnose.change import Candidates, Change, Untested, with_option
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    with_option,
+)
 from perfkit.training.diagnose.code import Code, Splice, Unsure, require, value_at
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts

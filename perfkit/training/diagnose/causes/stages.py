@@ -9,8 +9,13 @@ from typing import Any
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested, of_data
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
 from perfkit.training.diagnose.code import Code, Splice, Unsure, require
 from perfkit.training.diagnose.facts import Facts, epochs_for
 from perfkit.training.diagnose.pipeline import (

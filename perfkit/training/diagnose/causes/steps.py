@@ -8,9 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.settings import left_off
-from perfkit.training.diagnose.change import OVERHEAD, Candidates, Change, Untested
+from perfkit.training.diagnose.change import (
+    OVERHEAD,
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+)
 from perfkit.training.diagnose.code import Code, Splice, Unsure, place_of, value_at
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import OPERATIONS, is_own
