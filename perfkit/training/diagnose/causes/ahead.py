@@ -12,9 +12,8 @@ from perfkit.training.diagnose.change import (
     Untested,
     of_data,
 )
-from perfkit.training.diagnose.code import Code, Splice
+from perfkit.training.diagnose.code import Code, Splice, line_of_stage
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rewrite import line_of_stage
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
 _AUTOTUNE = -1

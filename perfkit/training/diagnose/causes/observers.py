@@ -24,16 +24,20 @@ from perfkit.training.diagnose.change import (
     Untested,
     with_option,
 )
-from perfkit.training.diagnose.code import Code, Splice, Unsure, require, value_at
-from perfkit.training.diagnose.epochs import SHORTENED
-from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import ITERATORS, OFTEN
-from perfkit.training.diagnose.rewrite import (
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
     fit_with,
     line_of_definition,
     line_of_fit,
     line_of_stage,
+    require,
+    value_at,
 )
+from perfkit.training.diagnose.epochs import SHORTENED
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import ITERATORS, OFTEN
 from perfkit.training.diagnose.source import called_name, dotted
 from perfkit.training.diagnose.training import (
     LEFT_OUT,

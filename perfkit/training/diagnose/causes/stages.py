@@ -16,7 +16,14 @@ from perfkit.training.diagnose.change import (
     Untested,
     of_data,
 )
-from perfkit.training.diagnose.code import Code, Splice, Unsure, require
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
+    line_of_stage,
+    require,
+    set_argument,
+)
 from perfkit.training.diagnose.facts import Facts, epochs_for
 from perfkit.training.diagnose.pipeline import (
     again,
@@ -37,7 +44,6 @@ from perfkit.training.diagnose.pipeline.memory import (
     keep_first,
     per_step,
 )
-from perfkit.training.diagnose.rewrite import line_of_stage, set_argument
 from perfkit.training.diagnose.settings import cores
 from perfkit.training.diagnose.training import Training
 

@@ -16,16 +16,20 @@ from perfkit.training.diagnose.change import (
     KnownCause,
     Untested,
 )
-from perfkit.training.diagnose.code import Code, Splice, Unsure, place_of, value_at
-from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import OPERATIONS, is_own
-from perfkit.training.diagnose.rewrite import (
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
     compile_with,
     delete,
     is_true,
     line_of_compile,
     line_of_definition,
+    place_of,
+    value_at,
 )
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import OPERATIONS, is_own
 from perfkit.training.diagnose.source import (
     Function,
     called_name,
