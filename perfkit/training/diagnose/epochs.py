@@ -17,18 +17,16 @@ from typing import Any
 from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
-from perfkit.training.diagnose.backend import (
-    backend_name,
-    is_keras_2,
-    load_keras,
-    wait,
-)
 from perfkit.training.diagnose.training import (
     Training,
+    backend_name,
     epochs_between,
+    is_keras_2,
     list_callbacks,
+    load_keras,
     prepare_callbacks,
     updates_once,
+    wait,
 )
 
 # What goes through a ``PyDataset`` for Keras, and is within an epoch.

@@ -21,7 +21,6 @@ from perfkit.engine.tick import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
-from perfkit.training.diagnose.backend import wait
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
@@ -31,7 +30,7 @@ from perfkit.training.diagnose.epochs import (
     train,
 )
 from perfkit.training.diagnose.steps import listening
-from perfkit.training.diagnose.training import Training, handed_over, kind_of
+from perfkit.training.diagnose.training import Training, handed_over, kind_of, wait
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"

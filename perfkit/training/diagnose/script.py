@@ -33,7 +33,6 @@ from perfkit.findings.text import plain
 from perfkit.machine.environment import is_legacy
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
-from perfkit.training.diagnose.backend import load_keras
 from perfkit.training.diagnose.guard import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
@@ -41,6 +40,7 @@ from perfkit.training.diagnose.training import (
     epochs_between,
     kind_of,
     list_callbacks,
+    load_keras,
     metrics_of,
 )
 
