@@ -147,16 +147,10 @@ def _run_look(
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, looping, screening)) as running:
-        ticks = time_ticks(running, traces)
+        run_facts = run_for_a_moment(running, traces, began, loaded)
+        run_facts["uncontained"] = uncontained
         plan = try_read(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
-        run_facts: dict[str, Any] = {
-            "step_s": seconds_per_step(ticks),
-            "ready_s": ticks[0][0] - began if ticks else 0.0,
-            "retraced": traces.anew(),
-            "late": settings.set_late(loaded),
-            "uncontained": uncontained,
-        }
         if looping.training:
             some_epochs(running, looping)
             data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
@@ -183,8 +177,15 @@ def _run_look(
             yield event
 
 
-def time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
-    """When each tick came and how many steps it held, for a second or two."""
+def run_for_a_moment(
+    ticks: Iterator[Any], traces: Tracing, began: float, loaded: Mapping[str, str]
+) -> dict[str, Any]:
+    """Run a training for a second or two, and give the ``Facts`` that only that tells.
+
+    Making it ``began`` then, on ``time.perf_counter``, when ``read_early(os.environ)``
+    was what is ``loaded``.
+    """
+    # When each tick came and how many steps it held.
     times: list[tuple[float, int]] = []
     for tick in itertools.islice(ticks, _ENOUGH_TICKS):
         if tick == READY:
@@ -194,14 +195,14 @@ def time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]
         elapsed_s = times[-1][0] - times[0][0]
         if elapsed_s > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
             break
-    return times
-
-
-def seconds_per_step(ticks: list[tuple[float, int]]) -> float:
-    """Seconds of a step; 0.0 where there was but one."""
-    pairs = itertools.pairwise(ticks)
-    steps = [(at - before) / count for (before, _), (at, count) in pairs if count]
-    return statistics.median_high(steps) if steps else 0.0
+    pairs = itertools.pairwise(times)
+    steps_s = [(at - before) / count for (before, _), (at, count) in pairs if count]
+    return {
+        "step_s": statistics.median_high(steps_s) if steps_s else 0.0,
+        "ready_s": times[0][0] - began if times else 0.0,
+        "retraced": traces.anew(),
+        "late": settings.set_late(loaded),
+    }
 
 
 # What of a model says how its steps are run, or is made for that.

@@ -23,7 +23,7 @@ from perfkit.findings.report import Fold
 from perfkit.machine.environment import BACKENDS
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.loops import Told
-from perfkit.training.diagnose import failure, settings
+from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import (
@@ -33,7 +33,7 @@ from perfkit.training.diagnose.facts import (
     facts_of_loop,
     some_epochs,
 )
-from perfkit.training.diagnose.look import FACTS, seconds_per_step, time_ticks
+from perfkit.training.diagnose.look import FACTS, run_for_a_moment
 from perfkit.training.diagnose.loop import Looping, fitted
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.tracing import Tracing
@@ -71,13 +71,8 @@ class KerasLook(InPlace):
             lambda training: losses.update(start.first_losses(training, self.folder)),
         )
         with contextlib.closing(fitted(making, looping)) as running:
-            ticks = time_ticks(running, Tracing())
-            run_facts: dict[str, Any] = {
-                "step_s": seconds_per_step(ticks),
-                "ready_s": ticks[0][0] - began if ticks else 0.0,
-                "late": settings.set_late(loaded),
-                "start": losses,
-            }
+            run_facts = run_for_a_moment(running, Tracing(), began, loaded)
+            run_facts["start"] = losses
             if looping.fitting:
                 facts = facts_of(looping.fitting, **run_facts)
             else:
