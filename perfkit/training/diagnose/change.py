@@ -57,24 +57,15 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
 class Change:
     """One thing changed against the training as given.
 
-    What is left out here is filled in from the record of its cause.
+    The record of its cause fills in ``cause``, ``means``, ``group``, ``masks`` and
+    ``everywhere``, and what is left out of ``kind``, ``do``, ``mind``, ``edit`` and
+    ``line``; ``KnownCause`` says what each of them is.
 
     Attributes:
         name: Of its variant, in charts and in files, such as ``"without CSVLogger"``.
         changes: The one thing that it changes, in a sentence.
         fix: The line to change, with what stands there now if that is known.
-        cause: The id of what a gain proves, such as ``"callback"``.
-        kind: ``"defect"`` where the training does something needless,
-            ``"opportunity"`` where the machine could do more.
-        means: What a gain means, as a sentence with a space behind it.
-        do: What to do about it: an imperative without its full stop.
-        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
         subject: Of the sentence that says how fast the training then runs.
-        edit: Makes the change in the user's code; None where no one edit does.
-        line: The line to show where no edit is certain; None for none.
-        group: The group that it lies in, ``WITHOUT_INPUT`` or ``WITHOUT_OBSERVERS``.
-        masks: Whether it can slow a training many times and hide all other causes.
-        everywhere: Whether that slows all parts of a training, input included.
         apply: Changes a training that has been made, in the trial's process; nothing
             where all is done before.
         before: Sets what has to be set before the training is made.
@@ -179,24 +170,22 @@ def epochs_with(facts: Facts, changes: Sequence[Change]) -> Epochs:
     return epochs_for(facts, next(iter(batches), 1), max(steps, default=1))
 
 
-def no_changes(_: Facts) -> Candidates:
-    """Offer nothing: other programs, for one, cannot be left out."""
-    return iter(())
-
-
 @dataclass(frozen=True, kw_only=True)
 class KnownCause:
     """All that perfkit knows of one thing that slows trainings.
 
     Attributes:
         id: Its name, such as ``"serial-map"``.
-        kind: As that of its changes.
+        kind: ``"defect"`` where a training does something needless, ``"opportunity"``
+            where the machine could do more.
         do: What to do about it: an imperative without its full stop.
         means: What it means, after "this training ...:".
-        mind: What doing so may cost besides, in a sentence; "" for nothing.
-        group: The change that leaves out the whole group it lies in; "" for none.
-        offer: Offers the changes that prove it, from what is known of a training.
-        edit: Makes its changes in the user's code, where one edit of one place does.
+        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
+        group: The change that leaves out the whole group it lies in, ``WITHOUT_INPUT``
+            or ``WITHOUT_OBSERVERS``; "" for none.
+        offer: Offers the changes that prove it, from what is known of a training;
+            nothing for what cannot be left out, such as other programs.
+        edit: Makes its changes in the user's code; None where no one edit does.
         line: The line to show where no edit is certain.
         needs_fit: Whether a loop of the user's own decides that itself.
         of_stages: Whether it lies in stages of ``tf.data``, which TensorFlow has to
@@ -213,7 +202,7 @@ class KnownCause:
     means: str
     mind: str = ""
     group: str = ""
-    offer: Callable[[Facts], Candidates] = no_changes
+    offer: Callable[[Facts], Candidates] = lambda facts: iter(())
     edit: Rewrite | None = None
     line: Locate | None = None
     needs_fit: bool = False
