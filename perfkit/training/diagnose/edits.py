@@ -125,7 +125,8 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     path, folder = Path(source.path).resolve(), folder.resolve()
     if source.cells:
         outside = "This is a notebook, so change these lines of its cells by hand."
-        edits = sorted((e for c in causes for e in c.edits), key=_place)
+        edits = [edit for cause in causes for edit in cause.edits]
+        edits.sort(key=lambda edit: (edit.cell, edit.line))
         text = "".join(f"{edit}\n" for edit in edits).encode()
         cell = {"cell_type": "code", "source": [new]}
         copy = json.dumps({"cells": [cell]}).encode()
@@ -201,10 +202,6 @@ def _lines_of(edit: Edit, source: Source) -> range:
     starts = (1, *source.cells)
     first = starts[min(edit.cell, len(starts) - 1)] + edit.line - 2
     return range(first, first + len(edit.lines))
-
-
-def _place(edit: Edit) -> tuple[int, int]:
-    return edit.cell, edit.line
 
 
 def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:

@@ -185,12 +185,7 @@ class Tracing:
 
 
 def display_name(name: str, entry: Mapping[str, Any]) -> str:
-    """What a reader knows of a function as: by what it is for where it is none of his.
-
-    Args:
-        name: As ``Tracing.anew`` has it.
-        entry: What that tells of it.
-    """
+    """How a reader knows a function that ``Tracing.anew`` tells of."""
     return str(entry.get("library") or f"`{name}`")
 
 
