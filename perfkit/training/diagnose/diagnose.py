@@ -402,7 +402,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             usual=remaining_s,
             opening=self._opening,
             spread=spread.of_this_machine(),
-            # Where not even a round fits, one change is held against what is known.
+            # Where not even a round fits, one change is compared with what is known.
             twice=rounds.round_s(self._facts) <= longest,
             ready_s=self._facts.ready_s,
         )

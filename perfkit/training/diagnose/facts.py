@@ -58,7 +58,7 @@ class Facts:
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt.
-        following: Those of them that hang on the results of the validation.
+        following: Those of them that need results of the validation.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
@@ -248,7 +248,7 @@ def _names_in_code(code: CodeType) -> Iterator[str]:
 
 
 def follows_validation(callback: Any) -> bool:
-    """Whether what it does hangs on a result of each validation."""
+    """Whether what it does depends on a result of each validation."""
     followed = str(getattr(callback, "monitor", "")).startswith("val_")
     # One that saves every epoch needs no result.
     return followed and bool(getattr(callback, "save_best_only", True))

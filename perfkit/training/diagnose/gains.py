@@ -162,7 +162,7 @@ def gain(compared: Comparison) -> Gain:
 
 
 def _is_explained(ceiling: Comparison, pairs: list[tuple[Change, Comparison]]) -> bool:
-    """Whether a change that hangs on the ceiling says why it is there.
+    """Whether a change that depends on the ceiling says why it is there.
 
     An iterator that is made anew for each epoch is input, too; but the ends of epochs
     are few and random, so that no more of their gain counts than is shown.

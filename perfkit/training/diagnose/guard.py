@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from perfkit.training.diagnose.layers import ONLINE, call_library
 
-# Set by whoever wants a training guarded where it could be sealed.
+# Set to guard a training where it could be sealed.
 FORCED = "PERFKIT_GUARD"
 
 

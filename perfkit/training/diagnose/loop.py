@@ -268,7 +268,7 @@ class Looping:
         repeated: Whether the user's code begins one epoch after another.
         length: Steps of an epoch that ended by itself; None while none has.
         hurry: End the epoch after the next step, and do not end the last.
-        calls: Hears what the steps call; None where nobody wants to know.
+        calls: Hears what the steps call; None where nobody needs that.
         between_s: Seconds of the user's code between two epochs; 0.0 before a second.
     """
 

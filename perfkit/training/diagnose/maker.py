@@ -21,7 +21,7 @@ from perfkit.training.diagnose import guard, layers, source
 from perfkit.training.diagnose.script import Script, script
 from perfkit.training.diagnose.source import UNREADABLE
 
-# Set by whoever lets a training write where it wants.
+# Set to let a training write anywhere.
 UNCONTAINED = "PERFKIT_UNCONTAINED"
 _MODULE = "perfkit_training"
 _FUNCTION = "make_training"

@@ -478,7 +478,7 @@ class _Shell:
         return (lambda command: []) if name == "getoutput" else _nothing
 
     def run_line_magic(self, name: str, line: str, *_: object) -> None:
-        """Obey what a training may hang on: its variables and its folder."""
+        """Obey what a training may depend on: its variables and its folder."""
         if name in ("env", "set_env"):
             variable, value = [*re.split(r"[\s=]+", line.strip(), maxsplit=1), ""][:2]
             if variable and value:

@@ -1,4 +1,4 @@
-"""A training as its maker hands it over, held against the contract, and its data.
+"""A training as its maker hands it over, checked against the contract, and its data.
 
 The contract: a function that returns a compiled Keras model and its data, and if it
 likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
@@ -390,7 +390,7 @@ def parted(data: Any, share: float) -> tuple[Any, Any]:
 
 
 def _part(data: Any, rows: slice) -> Any:
-    """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
+    """Some examples of arrays; lists become tuples, as ``tf.data`` needs them."""
     return map_leaves(lambda array: _rows(array, rows), data)
 
 
