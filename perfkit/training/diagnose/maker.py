@@ -161,8 +161,6 @@ def _has(file: Path, name: str) -> bool:
     return False
 
 
-# Whose import reads variables of the environment.
-_LIBRARIES = ("tensorflow", "keras", "tf_keras")
 # Beyond this, some 2,000 lines, a file is no training that somebody wrote.
 _LONGEST = 80_000
 
@@ -243,7 +241,8 @@ def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
             names = [alias.name for alias in node.names]
         else:
             names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        if any(name.partition(".")[0] in _LIBRARIES for name in names):
+        # Its import reads variables of the environment.
+        if any(name.partition(".")[0] in source.KERAS for name in names):
             return
         match node:
             case ast.Assign(

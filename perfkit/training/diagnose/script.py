@@ -267,7 +267,6 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
 
 # Methods of dicts, bars and environments that steps may be called by as well.
 _COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
-_LIBRARIES = frozenset({"keras", "tensorflow", "tf_keras"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
 
@@ -412,7 +411,7 @@ def script(
     # Scalers may be all that is fitted where a loop trains.
     fits = bool(names & FITS) and not (scalers and names & STEPS)
     fits = fits or ("search" in names and bool(names & _TUNERS))
-    if not (names & _LIBRARIES and (fits or names & STEPS)):
+    if not (names & source.KERAS and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. perfkit did not run it."

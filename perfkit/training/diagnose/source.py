@@ -153,6 +153,8 @@ UNREADABLE = (
 )
 # A notebook holds its pictures; no code takes a tenth of it.
 _LARGEST_BYTES = 64 * 10**6
+# What trains networks, by the names that code imports it by.
+KERAS = frozenset({"keras", "tensorflow", "tf_keras"})
 # Whose call trains a model.
 FITS = frozenset({"fit", "fit_generator"})
 # What only the training of a network is given.
