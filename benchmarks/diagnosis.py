@@ -33,9 +33,9 @@ from perfkit.progress import Display
 from perfkit.questions.runs import watch
 from perfkit.training.account.causes import CAUSES
 from perfkit.training.diagnose.causes.steps import PARTS
+from perfkit.training.diagnose.diagnose import DiagnosisSession
 from perfkit.training.diagnose.edits import patch
 from perfkit.training.diagnose.maker import InFile, maker
-from perfkit.training.diagnose.session import DiagnosisSession
 from perfkit.training.race.race import open_proof, proof_of
 
 GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"

@@ -13,7 +13,7 @@ from perfkit.engine import statistics
 from perfkit.engine.measurement import CONTROL
 from perfkit.findings import store
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
-from perfkit.training.diagnose.session import LEAST_BUDGET_S
+from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))

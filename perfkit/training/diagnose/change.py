@@ -1,11 +1,14 @@
-"""A change of a training, which proves a cause."""
+"""A change of a training, and the one record of the cause that it proves."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.statistics import Comparison
+from perfkit.findings.text import as_sentence
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.facts import Facts, epochs_for
 from perfkit.training.diagnose.training import Training
 
 if TYPE_CHECKING:
@@ -54,24 +57,15 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
 class Change:
     """One thing changed against the training as given.
 
-    What is left out here is filled in from the record of its cause.
+    The record of its cause fills in ``cause``, ``means``, ``group``, ``masks`` and
+    ``everywhere``, and what is left out of ``kind``, ``do``, ``mind``, ``edit`` and
+    ``line``; ``KnownCause`` says what each of them is.
 
     Attributes:
         name: Of its variant, in charts and in files, such as ``"without CSVLogger"``.
         changes: The one thing that it changes, in a sentence.
         fix: The line to change, with what stands there now if that is known.
-        cause: The id of what a gain proves, such as ``"callback"``.
-        kind: ``"defect"`` where the training does something needless,
-            ``"opportunity"`` where the machine could do more.
-        means: What a gain means, as a sentence with a space behind it.
-        do: What to do about it: an imperative without its full stop.
-        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
         subject: Of the sentence that says how fast the training then runs.
-        edit: Makes the change in the user's code; None where no one edit does.
-        line: The line to show where no edit is certain; None for none.
-        group: The group that it lies in, ``WITHOUT_INPUT`` or ``WITHOUT_OBSERVERS``.
-        masks: Whether it can slow a training many times and hide all other causes.
-        everywhere: Whether that slows all parts of a training, input included.
         apply: Changes a training that has been made, in the trial's process; nothing
             where all is done before.
         before: Sets what has to be set before the training is made.
@@ -167,3 +161,86 @@ Candidates = Iterator[Change | Untested]
 def without_input(changes: Iterable[Change]) -> Change | None:
     """The change that leaves the input out; None where it is not among these."""
     return next((change for change in changes if change.cause == "input-bound"), None)
+
+
+def epochs_with(facts: Facts, changes: Sequence[Change]) -> Epochs:
+    """How long the epochs of a trial are with these things changed."""
+    batches = [change.batches for change in changes if change.batches != 1]
+    steps = [change.steps for change in changes]
+    return epochs_for(facts, next(iter(batches), 1), max(steps, default=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownCause:
+    """All that perfkit knows of one thing that slows trainings.
+
+    Attributes:
+        id: Its name, such as ``"serial-map"``.
+        kind: ``"defect"`` where a training does something needless, ``"opportunity"``
+            where the machine could do more.
+        do: What to do about it: an imperative without its full stop.
+        means: What it means, after "this training ...:".
+        mind: What doing so may cost or break besides, in a sentence; "" for nothing.
+        group: The change that leaves out the whole group it lies in, ``WITHOUT_INPUT``
+            or ``WITHOUT_OBSERVERS``; "" for none.
+        offer: Offers the changes that prove it, from what is known of a training;
+            nothing for what cannot be left out, such as other programs.
+        edit: Makes its changes in the user's code; None where no one edit does.
+        line: The line to show where no edit is certain.
+        needs_fit: Whether a loop of the user's own decides that itself.
+        of_stages: Whether it lies in stages of ``tf.data``, which TensorFlow has to
+            describe.
+        masks: Whether it can slow a training many times and hide all other causes.
+        everywhere: Whether it slows all parts of a training, and so may be why leaving
+            a group out brings something.
+        at_ends: Whether it lies at the ends of epochs, not in the input itself.
+    """
+
+    id: str
+    kind: Judged
+    do: str
+    means: str
+    mind: str = ""
+    group: str = ""
+    offer: Callable[[Facts], Candidates] = lambda facts: iter(())
+    edit: Rewrite | None = None
+    line: Locate | None = None
+    needs_fit: bool = False
+    of_stages: bool = False
+    masks: bool = False
+    everywhere: bool = False
+    at_ends: bool = False
+
+    def complete(self, change: Change) -> Change:
+        """Fill in what a change leaves to its cause."""
+        return replace(
+            change,
+            cause=self.id,
+            kind=change.kind or self.kind,
+            means=f"{as_sentence(self.means)} ",
+            do=change.do or self.do,
+            mind=change.mind or self.mind,
+            edit=change.edit or self.edit,
+            line=change.line or self.line,
+            group=self.group,
+            masks=self.masks,
+            everywhere=self.everywhere,
+        )
+
+    def candidates(self, facts: Facts) -> Candidates:
+        """Offer the changes that apply to a training, or say why there are none."""
+        missing = facts.pipeline.get("missing")
+        if self.of_stages and missing:
+            yield Untested(missing, self.id)
+        alone, offered = facts.loop and self.needs_fit, False
+        for candidate in self.offer(facts):
+            if isinstance(candidate, Change):
+                # A change that is made before the loop runs needs no ``fit``.
+                if not (alone and candidate.in_place):
+                    offered = True
+                    yield self.complete(candidate)
+            elif not alone:
+                yield replace(candidate, cause=candidate.cause or self.id)
+        if alone and not offered:
+            reason = "it needs fit, because your own loop decides that"
+            yield Untested(reason, self.id)

@@ -1,15 +1,37 @@
-"""Diagnose a training of one's own: the one verb that notebooks and scripts need."""
+"""Diagnose a training of one's own: the verb, and the run that can be watched."""
 
+import functools
+import os
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perfkit.errors import MissingPartError, PerfkitError
+from perfkit import __version__
+from perfkit.engine import spread
+from perfkit.engine.alone import Alone
+from perfkit.engine.launcher import Message, launcher
+from perfkit.engine.live import Opening
+from perfkit.engine.measurement import Measurement
+from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
+from perfkit.engine.tick import Yielded
+from perfkit.engine.trial import Limits, Outcome
+from perfkit.errors import (
+    BadParameterError,
+    MissingPartError,
+    PerfkitError,
+    RunError,
+)
 from perfkit.findings import store
-from perfkit.findings.diagnosis import Diagnosis
-from perfkit.questions.replay import replay_from
+from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
+from perfkit.findings.record import Verdict
+from perfkit.findings.standing import LIMITS
+from perfkit.findings.text import as_budget
+from perfkit.machine.collect import machine
+from perfkit.machine.environment import check_trains
+from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.questions.runs import (
     check_seed,
     default_budget,
@@ -17,16 +39,37 @@ from perfkit.questions.runs import (
     seconds,
     watch_here,
 )
-from perfkit.training.diagnose.maker import maker
-from perfkit.training.diagnose.session import (
-    LEAST_BUDGET_S,
-    DiagnosisSession,
-    Replay,
-    recording,
-)
+from perfkit.questions.session import Keeper, Measurer, check_budget
+from perfkit.training.account.causes import swapped
+from perfkit.training.account.collect import USUAL_S
+from perfkit.training.account.session import AccountSession
+from perfkit.training.diagnose import gains, look, rounds, settings, verdict
+from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import hot
+from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
+from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.edits import locate
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
+from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, RoundsTogether
+from perfkit.training.diagnose.script import Script, WholeScript
+
+if TYPE_CHECKING:
+    from perfkit.findings.account import Account
 
 # Whoever gives no budget gives this one: what the training needs, at most ten minutes.
 AUTO = "auto"
+_SLICE_S = 0.1
+# Below this budget no account is taken; it takes a share of larger ones.
+_LEAST_ACCOUNTED_S, _ACCOUNT_SHARE = 45.0, 5.0
+_LONGEST_LOOK_S = 300.0
+# Where looking took a small budget up, a first round still tells something.
+_LEAST_ROUND_S = 7.0
+# The share of a budget by which that may overrun it.
+_LATE = 0.1
+# What comes after the last round: the record is worked out and written.
+_CLOSING_S = 0.8
+LEAST_BUDGET_S = 10.0
 
 
 def diagnose(
@@ -72,15 +115,9 @@ def diagnose(
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
     """
+    training = maker(make_training, arguments, fit)
     session = open_diagnosis(
-        make_training,
-        budget,
-        seed,
-        folder,
-        arguments=arguments,
-        fit=fit,
-        replay=replay,
-        source=source,
+        training, budget, seed, folder, replay=replay, source=source
     )
     return with_guess(watch_here(session), guess)
 
@@ -101,32 +138,29 @@ def with_guess(diagnosis: Diagnosis, guess: str) -> Diagnosis:
 
 
 def open_diagnosis(
-    make_training: Callable[[], Any] | str | Path,
+    maker: Callable[[], Any],
     budget: float | str | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
     only: Sequence[str] = (),
-    arguments: Sequence[str] = (),
-    fit: int = 0,
     replay: str | Path | None = None,
     source: bool = True,
-) -> DiagnosisSession | Replay:
+) -> "DiagnosisSession | Replay":
     """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed.
 
     With ``only``, the names of changes, those are applied at once and measured again.
     """
     check_seed(seed)
     home = home_of(folder)
-    training = maker(make_training, arguments, fit)
     if where := replay_from(replay):
         if only:
             raise MissingPartError(
                 "A recording cannot be measured again: to apply changes, run without "
                 "a replay."
             )
-        return Replay(recording(training, where), home)
+        return Replay(recording(maker, where), home)
     return DiagnosisSession(
-        training,
+        maker,
         budget=in_seconds(budget),
         seed=seed,
         folder=home,
@@ -147,3 +181,358 @@ def in_seconds(budget: float | str | None) -> float | None:
         return seconds("budget", budget or 0)
     default = default_budget(0.0)
     return max(LEAST_BUDGET_S, default) if default else None
+
+
+class DiagnosisSession(Measurer[Diagnosis]):
+    """A diagnosis that can be watched and stopped, and that saves what it has.
+
+    It takes what ``maker`` has made, a budget in seconds or None for what the training
+    needs, and ``only``: the names of changes to apply all at once and measure again, in
+    place of looking for causes.
+
+    Raises:
+        BadParameterError: The budget holds no diagnosis.
+        MissingPartError: There is no Keras 3 on TensorFlow here.
+    """
+
+    def __init__(
+        self,
+        maker: Callable[[], Any],
+        *,
+        budget: float | None = None,
+        seed: int | None = None,
+        folder: Path | None = None,
+        source: bool = True,
+        only: Sequence[str] = (),
+    ) -> None:
+        if budget is not None:
+            check_budget(budget, LEAST_BUDGET_S)
+        super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
+        self._maker = maker
+        self._name = name_of(self._maker)
+        self._requested_s = budget
+        self._plan, self._longest = "", 0.0
+        self._opening: Opening | None = None
+        self._only, self._source = tuple(only), source
+        self._facts = Facts()
+        self._anatomy: dict[str, Any] = {}
+        self._changes: tuple[Change, ...] = ()
+        self._untested: dict[str, str] = {}
+        self._rounds: Rounds | None = None
+        self._programs: OtherPrograms | None = None
+        self._account: Account | None = None
+        self._variables = assigned(self._maker)
+        check_trains(os.environ | self._variables)
+        if not self._variables:
+            launcher().warm()
+
+    @property
+    def variants(self) -> list[str]:
+        """What may be measured, by name; the training as given first."""
+        return [AS_GIVEN, *(change.name for change in self._changes), TOGETHER]
+
+    @property
+    def _remaining_s(self) -> float:
+        return self._began + self._budget - time.perf_counter()
+
+    def _alone(self) -> Alone:
+        return Alone("a diagnosis", self._requested_s or 0.0)
+
+    def _measure(self) -> Iterator[Event]:
+        # Stopped while it waited, it may not touch the launcher: others measure.
+        if self._stopped.is_set():
+            return
+        try:
+            self._began = time.perf_counter()
+            launcher().load_with(self._variables)
+            self._machine = machine()
+            yield from self._take_account()
+            if isinstance(self._maker, WholeScript):
+                # Its steps are not found: it is accounted for and nothing is swapped.
+                self._keep_account("perfkit finds no steps in it")
+                return
+            try:
+                yield from self._look()
+            except RunError as error:
+                if self._account is None:
+                    raise
+                self._keep_account(str(error))
+                return
+            if self._facts.late:
+                yield Preparing(settings.late_in_words(self._facts.late))
+            if not self._stopped.is_set():
+                yield from self._compare()
+        finally:
+            launcher().load_with({})
+
+    def _take_account(self) -> Iterator[Event]:
+        """Look where the seconds go first, where the budget has room for that."""
+        is_whole = isinstance(self._maker, WholeScript)
+        budget = self._requested_s or rounds.LONGEST_S
+        if self._only or (budget < _LEAST_ACCOUNTED_S and not is_whole):
+            return
+        seconds = min(USUAL_S, budget / _ACCOUNT_SHARE)
+        runner = self._maker
+        if isinstance(runner, Script) and not is_whole:
+            runner = WholeScript(runner.path, runner.arguments, folder=runner.folder)
+        account = AccountSession(
+            runner,
+            budget=seconds,
+            limit=budget / 3,
+            source=self._source,
+            saves=False,
+        )
+        try:
+            for event in account.look():
+                if self._stopped.is_set():
+                    account.stop()
+                if isinstance(event, Preparing):
+                    yield event
+        except RunError:
+            # What it raises is told by the look, which can do more about it.
+            if is_whole:
+                raise
+        self._account = account.finding
+
+    def _keep_account(self, reason: str) -> None:
+        """Save a diagnosis that holds an account and nothing that was swapped."""
+        self._untested = {verdict.NO_CHANGES: reason.rstrip(".")}
+        nothing = Measurement(variants=(rounds.baseline(),), baseline=AS_GIVEN)
+        stopped = self._stopped.is_set()
+        if self._account is not None:
+            self._save(self._diagnosis(nothing, stopped=stopped, unfinished=False))
+
+    def _look(self) -> Iterator[Event]:
+        while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
+            if self._remaining_s <= 0:
+                raise RunError(
+                    f"Loading TensorFlow took the whole budget of {self._budget:.0f} "
+                    "s: diagnose again with "
+                    f"{as_budget(2 * self._budget, self._name)}."
+                )
+            yield Preparing("Loading TensorFlow, once")
+        if self._stopped.is_set():
+            return
+        longest = min(_LONGEST_LOOK_S, self._remaining_s)
+        running = launcher().start(
+            functools.partial(
+                look.look,
+                self._maker,
+                self._requested_s,
+                began=self._began,
+                screens=not self._only,
+                suspects=swapped(self._account) if self._account else frozenset(),
+                lines=hot(self._account) if self._account else (),
+            ),
+            self._seed,
+            Limits(silence=max(_SLICE_S, longest)),
+        )
+        messages: list[Message] = []
+        notes, is_screening = running.notes, False
+        try:
+            while not (running.outcome or is_screening or self._stopped.is_set()):
+                messages += running.poll(_SLICE_S)
+                is_screening = look.SPENT in notes
+                yield Preparing(look.doing(notes, "Looking at the training"))
+        finally:
+            if not is_screening or self._stopped.is_set():
+                running.kill("stopped", "was stopped")
+        if self._stopped.is_set():
+            return
+        self._understand(notes, running.outcome or "completed", running.message)
+        if is_screening:
+            spent_s = float(notes[look.SPENT])
+            plan = rounds.planned(self._facts, spent_s, self._requested_s)
+            self._budget, self._longest = plan.budget_s, plan.longest_s
+            self._plan = rounds.in_words(self._facts, plan, self._name)
+            after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
+            self._opening = Opening(
+                running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
+            )
+            yield Preparing(self._plan)
+        elif self._requested_s is None:
+            self._budget = rounds.without_turns_s(self._facts)
+        elif needs := rounds.without_turns_in_words(
+            self._facts, self._requested_s, self._name
+        ):
+            self._plan = needs
+            yield Preparing(needs)
+
+    def _understand(
+        self, notes: dict[str, Any], outcome: Outcome, message: str
+    ) -> None:
+        remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
+        self._facts = look.facts_in(notes, outcome, message, remedy)
+        self._anatomy = notes.get(look.ANATOMY, {})
+        self._changes, self._untested = applicable(self._facts)
+        if self._only:
+            by_name = {change.name: change for change in self._changes}
+            if missing := [name for name in self._only if name not in by_name]:
+                raise BadParameterError(
+                    f"The change {missing[0]!r} does not apply to this training."
+                )
+            self._changes = tuple(s for s in self._changes if s.name in self._only)
+
+    def _compare(self) -> Iterator[Event]:
+        min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
+        remaining_s = max(1.0, min_s, self._remaining_s) - _CLOSING_S
+        if self._opening:
+            # The process that looked has run since before.
+            remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
+        longest = remaining_s + max(0.0, self._longest - self._budget)
+        self._programs = OtherPrograms()
+        kind = RoundsTogether if self._only else Rounds
+        self._rounds = kind(
+            self._changes,
+            self._work,
+            longest,
+            self._facts.ready_s,
+            self._facts.step_s,
+            screened=self._opening is not None,
+            usual_s=remaining_s,
+        )
+        plan = Plan(
+            variants=(rounds.baseline(self._work(())),),
+            baseline=AS_GIVEN,
+            budget=longest,
+            seed=self._seed,
+            in_turns=not self._machine.gpus,
+            overrun=1.0,
+            choose=self._rounds,
+            usual=remaining_s,
+            opening=self._opening,
+            spread=spread.of_this_machine(),
+            # Where not even a round fits, one change is compared with what is known.
+            twice=rounds.round_s(self._facts) <= longest,
+            ready_s=self._facts.ready_s,
+        )
+        yield from self._run(plan, launcher())
+
+    def _work(self, subset: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
+        return functools.partial(look.trial, self._maker, self._facts, tuple(subset))
+
+    def _keep(self, event: TrialEnded | Finished) -> None:
+        measured, finding = event.measurement, self.finding
+        finished = isinstance(event, Finished)
+        stopped = isinstance(event, Finished) and event.stopped
+        # A run that was over before any trial was is told as one that was too short.
+        nothing = not measured.trials and (stopped or not finished)
+        if nothing or (finding and not finished and finding.trials == measured.trials):
+            return
+        if self._requested_s is None:
+            # What was open after what was planned was measured on.
+            spent_s = time.perf_counter() - self._began
+            self._budget = float(max(self._budget, round(spent_s)))
+        self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
+
+    def _script_options(self) -> dict[str, Any]:
+        """What a script was asked with; its arguments themselves may be secrets."""
+        fit = getattr(self._maker, "fit", 0)
+        has_arguments = bool(getattr(self._maker, "arguments", ()))
+        options = {"fit": fit} if fit else {}
+        return options | ({ARGUMENTS: True} if has_arguments else {})
+
+    def _diagnosis(
+        self, measured: Measurement, *, stopped: bool, unfinished: bool
+    ) -> Diagnosis:
+        step = gains.step_of(measured, self._facts)
+        busiest = self._programs.busiest() if self._programs else ""
+        cores = self._machine.cores_granted
+        inferences = inferred(
+            self._changes, step, measured, self._facts, busiest, cores
+        )
+        together = self._together(measured)
+        at_once = together.changes if together else ()
+        proved = gains.causes(self._changes, measured, inferences, at_once)
+        causes = gains.rank((*proved, *inferences))
+        gpus = len(self._machine.gpus)
+        limits = [change.name for change in self._changes if change.ceiling]
+        open_still = rounds.unmeasured(self._changes, measured)
+        if "eager" in self._untested:
+            # What only its author can change may help most.
+            open_still = ("tf.function", *open_still)
+        diagnosis = Diagnosis(
+            training=self._name,
+            recorded=self._recorded,
+            perfkit=__version__,
+            machine=self._machine,
+            step=step,
+            verdict=Verdict(headline=""),
+            healthy=gains.healthy(self._changes, causes, measured),
+            causes=causes,
+            split=gains.split(step, self._changes, measured, self._facts, gpus=gpus),
+            together=together,
+            ceiling=gains.ceiling(self._changes, measured),
+            untested=self._untested,
+            unmeasured=() if self._only else open_still,
+            aside=gains.set_aside(self._changes, measured, at_once),
+            left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
+            anatomy=self._anatomy,
+            facts=self._facts.as_note()
+            | {rounds.PLAN: self._plan, ASKED: self._script_options()}
+            | ({rounds.ONLY: [*self._only]} if self._only else {}),
+            outcome=verdict.outcome(measured),
+            account=self._account,
+            code=digest(self._maker),
+            trials=measured.trials,
+            samples=measured.samples,
+            timings=measured.timings,
+            comparisons=measured.comparisons,
+            noise_floor=measured.noise_floor,
+            notes=measured.notes | {LIMITS: limits},
+            baseline=measured.baseline,
+            budget_s=self._budget,
+            seed=self._seed,
+            stopped=stopped,
+            unfinished=unfinished,
+        )
+        diagnosis = locate(diagnosis, self._maker, self._changes)
+        return replace(diagnosis, verdict=verdict.verdict_of(diagnosis))
+
+    def _together(self, measured: Measurement) -> Together | None:
+        speedup = gains.measured_gain(TOGETHER, measured)
+        if speedup is None or self._rounds is None:
+            return None
+        names = tuple(change.name for change in self._rounds.together)
+        return Together(changes=names, speedup=speedup)
+
+
+def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
+    """Find the recording that answers for a training, the newest whole one.
+
+    Args:
+        maker: The function that makes the training.
+        where: As ``perfkit.questions.replay.recording`` takes it.
+
+    Raises:
+        BadFileError: A file was given, and it is neither a finding nor a diagnosis.
+        MissingPartError: There is no such recording.
+    """
+    recordings = recordings_of(name_of(maker), digest(maker), where, Diagnosis)
+    return max(recordings, key=lambda d: (not d.finding.ended_early, d.recorded))
+
+
+class Replay(Keeper[Diagnosis]):
+    """A recorded diagnosis in place of one that measures, watched as that is.
+
+    It stands in for a training whose code is the same, word for word: what another one
+    is slowed by, or this one after a change, it does not know.
+
+    Args:
+        recorded: What is shown.
+        folder: Where the copy goes that says of itself that it is a recording; None
+            for ``perfkit-findings`` here.
+    """
+
+    def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
+        super().__init__(folder)
+        self.variants: list[str] = []
+        self.budget = recorded.budget_s
+        self._recorded = recorded
+
+    def events(self) -> Generator[Event]:
+        """Show the recording, and tell what it is."""
+        # The recorded guess was somebody else's.
+        diagnosis = replace(self._recorded, replayed=True, guess="")
+        self._save(diagnosis)
+        yield Preparing(diagnosis.finding.stamp)

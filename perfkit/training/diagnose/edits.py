@@ -21,7 +21,7 @@ from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.change import Change, Locate, Rewrite
 from perfkit.training.diagnose.code import Code, Unsure
 from perfkit.training.diagnose.maker import Source, source_of
-from perfkit.training.diagnose.source import UNREADABLE
+from perfkit.training.diagnose.source import UNREADABLE, in_cell
 
 # What does not change while a diagnosis runs.
 _FACTS = (
@@ -125,7 +125,8 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     path, folder = Path(source.path).resolve(), folder.resolve()
     if source.cells:
         outside = "This is a notebook, so change these lines of its cells by hand."
-        edits = sorted((e for c in causes for e in c.edits), key=_place)
+        edits = [edit for cause in causes for edit in cause.edits]
+        edits.sort(key=lambda edit: (edit.cell, edit.line))
         text = "".join(f"{edit}\n" for edit in edits).encode()
         cell = {"cell_type": "code", "source": [new]}
         copy = json.dumps({"cells": [cell]}).encode()
@@ -203,10 +204,6 @@ def _lines_of(edit: Edit, source: Source) -> range:
     return range(first, first + len(edit.lines))
 
 
-def _place(edit: Edit) -> tuple[int, int]:
-    return edit.cell, edit.line
-
-
 def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:
     """The code that was diagnosed, with the facts that say what to change in it."""
     facts = {name: diagnosis.facts.get(name) for name in _FACTS}
@@ -238,7 +235,7 @@ def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:
 
 
 def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
-    cell, line = source.place(line)
+    cell, line = in_cell(source.cells, line)
     return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 

@@ -17,18 +17,16 @@ from typing import Any
 from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
-from perfkit.training.diagnose.backend import (
-    backend_name,
-    is_keras_2,
-    load_keras,
-    wait,
-)
 from perfkit.training.diagnose.training import (
     Training,
+    backend_name,
     epochs_between,
+    is_keras_2,
     list_callbacks,
+    load_keras,
     prepare_callbacks,
     updates_once,
+    wait,
 )
 
 # What goes through a ``PyDataset`` for Keras, and is within an epoch.
@@ -100,32 +98,31 @@ class Validating:
     def __init__(self, steps: int | None, *, shortens: bool = True) -> None:
         self._steps, self._shortens = steps, shortens
         self._limit: int | None = None
-        self._batches = self._validations = 0
-        self._began = 0.0
+        self._validations, self._began = 0, 0.0
         # Batches of the first execution, and whether its time was told by itself.
         self._first, self._apart = 0, False
 
     def begin(self) -> None:
         """Begin a validation."""
-        self._batches, self._began, self._first, self._apart = 0, 0.0, 0, False
+        self._began, self._first, self._apart = 0.0, 0, False
 
     def reach(self, count: int, model: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
         True where what came by now is to be told by itself: see ``start``.
         """
-        self._batches = min(count, self._steps or count)
+        batches = min(count, self._steps or count)
         first = not self._began
         if first:
             # The first batch of all traces what the others run.
-            self._began, self._first = time.perf_counter(), self._batches
+            self._began, self._first = time.perf_counter(), batches
         elif self._shortens and self._limit is None and self._validations == 0:
             long = time.perf_counter() - self._began > _MOMENT_S
-            if long and self._batches != self._steps:
-                self._limit = self._batches
-        if self._limit is not None and self._batches >= self._limit:
+            if long and batches != self._steps:
+                self._limit = batches
+        if self._limit is not None and batches >= self._limit:
             model.stop_evaluating = True
-        return first and self._steps is not None and self._batches < (self._limit or 0)
+        return first and self._steps is not None and batches < (self._limit or 0)
 
     def start(self, examples: float) -> Pause:
         """Give what a trial is to tell once the first batch is done."""

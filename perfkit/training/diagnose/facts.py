@@ -1,30 +1,33 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
+import ast
+import inspect
 import math
 import sys
+import textwrap
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from types import CodeType, FunctionType, MethodType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.questions.shared.loops import described
-from perfkit.training.diagnose.backend import leaves
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
 from perfkit.training.diagnose.script import is_held_in_loop
+from perfkit.training.diagnose.source import of_kind
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
     examples_in,
     first_batch,
-    follows_validation,
+    leaves,
     metrics_of,
-    steers,
     steps_of,
     updates_once,
     validation_steps,
@@ -55,7 +58,7 @@ class Facts:
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt.
-        following: Those of them that hang on the results of the validation.
+        following: Those of them that need results of the validation.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
@@ -190,6 +193,65 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         **_of_data(training, batch),
         **run_facts,
     )
+
+
+# Those of Keras that change the learning rate or the weights, or end the training.
+_STEER = frozenset(
+    {
+        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
+        *("SwapEMAWeights", "TerminateOnNaN"),
+    }
+)
+# What code that does the same speaks of.
+_STEERED = frozenset(
+    {
+        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
+        *("set_value", "set_weights", "load_weights", "stop_training"),
+    }
+)
+
+
+def steers(callback: Any) -> bool:
+    """Whether it may change what is learnt, by all that its code speaks of."""
+    kinds = type(callback).__mro__
+    if any(kind.__name__ in _STEER for kind in kinds):
+        return True
+    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
+    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
+    functions: Iterator[Any] = map(inspect.unwrap, methods)
+    # Keras's own speak of an optimizer to write down its learning rate.
+    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
+    coded = (f for f in custom if hasattr(f, "__code__"))
+    return any(
+        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
+    )
+
+
+def _alters(function: Any) -> bool:
+    """Whether it sets an attribute of the model, or of a part of it."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return False
+    return any(
+        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
+        for node in of_kind(ast.Attribute, tree)
+    )
+
+
+def _names_in_code(code: CodeType) -> Iterator[str]:
+    """All names that a function speaks of, in functions inside it as well."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in_code(inner)
+
+
+def follows_validation(callback: Any) -> bool:
+    """Whether what it does depends on a result of each validation."""
+    followed = str(getattr(callback, "monitor", "")).startswith("val_")
+    # One that saves every epoch needs no result.
+    return followed and bool(getattr(callback, "save_best_only", True))
 
 
 def _runs_eagerly() -> bool:
@@ -349,20 +411,11 @@ def _steps_in(step_s: float, at_a_time: int = 1) -> int:
     return max(fewest * at_a_time, round(_EPOCH_S / step_s))
 
 
-class Sizes(Protocol):
-    """What a change multiplies."""
+def epochs_for(facts: Facts, times: float = 1, at_a_time: int = 1) -> Epochs:
+    """How long the epochs of a trial are.
 
-    @property
-    def batches(self) -> float:
-        """Times as large a batch."""
-
-    @property
-    def steps(self) -> int:
-        """Steps that are run at a time."""
-
-
-def epochs_for(facts: Facts, changes: Sequence[Sizes] = ()) -> Epochs:
-    """How long the epochs of a trial are."""
+    Its batches are so many ``times`` as large, and so many steps are made at a time.
+    """
     if facts.loop:
         # The one epoch of a loop that has no more never ends in a trial.
         if facts.epochs == 1 or not facts.steps:
@@ -371,8 +424,7 @@ def epochs_for(facts: Facts, changes: Sequence[Sizes] = ()) -> Epochs:
         if facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER:
             return Epochs(batch=facts.batch, steps=facts.steps)
         return Epochs(batch=facts.batch, steps=facts.steps, trial_steps=fitting)
-    times = next((change.batches for change in changes if change.batches != 1), 1)
-    at_a_time = max([facts.steps_per_execution, *(change.steps for change in changes)])
+    at_a_time = max(at_a_time, facts.steps_per_execution)
     steps = math.ceil(facts.steps / times) if facts.steps else None
     epochs = Epochs(
         batch=round(facts.batch * times),

@@ -12,7 +12,6 @@ from perfkit.engine.tick import Note
 from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
 from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
-from perfkit.training.diagnose.replica import original
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -93,7 +92,7 @@ def note_of(error: BaseException) -> dict[str, Any]:
         if not frame.filename.startswith(_RUNNERS)
     ]
     words = _BOLD.sub("", "".join(traceback.format_exception_only(error)).strip())
-    words = original(words)
+    words = guard.original(words)
     if len(words) > _LONGEST:
         # What is wrong stands first or last, never in the middle.
         half = _LONGEST // 2 - 1
@@ -123,7 +122,7 @@ def with_remedy(error: BaseException) -> str:
 def in_short(error: BaseException) -> str:
     """The error's name and the first thing that it says, in a line."""
     # Keras says first in which call, then in bold what is wrong there.
-    words = original(_BOLD.sub("", str(error))).splitlines()
+    words = guard.original(_BOLD.sub("", str(error))).splitlines()
     lines = [line.strip() for line in words if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
         lines.pop(0)
@@ -149,8 +148,8 @@ def _frame(file: str, line: int, name: str) -> traceback.FrameSummary:
     """A frame with its line; that of a notebook's file is counted in its cell."""
     if file.endswith(".ipynb"):
         with contextlib.suppress(OSError, ValueError, SyntaxError, IndexError):
-            starts = [start for start in source.cells_of(file) if start <= line]
             code = source.text_of(file).splitlines()[line - 1]
-            cell, in_cell = f"{file}, code cell {len(starts)}", line - starts[-1] + 1
-            return traceback.FrameSummary(cell, in_cell, name, line=code)
+            cell, in_cell = source.in_cell(source.cells_of(file), line)
+            where = f"{file}, code cell {cell}"
+            return traceback.FrameSummary(where, in_cell, name, line=code)
     return traceback.FrameSummary(file, line, name)

@@ -29,11 +29,10 @@ from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import remember, with_obstacles
-from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.change import Change, epochs_with
 from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
 from perfkit.training.diagnose.facts import (
     Facts,
-    epochs_for,
     facts_of,
     facts_of_loop,
     some_epochs,
@@ -65,7 +64,6 @@ from perfkit.training.diagnose.tracing import Tracing, add_notes
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
-    handed_over,
     list_callbacks,
 )
 
@@ -135,7 +133,6 @@ def _run_look(
     following: "Turns | None",
     lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
-    trainings: list[Training] = []
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -146,36 +143,22 @@ def _run_look(
     remember_lines(maker)
     if lines:
         remember(maker)
-
-    def making() -> Training | None:
-        returned = maker()
-        if looping.training:
-            return None
-        training = handed_over(returned)
-        leave_files_alone(training)
-        trainings.append(training)
-        return training
-
+    making = looping.making(maker, leave_files_alone)
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, looping, screening)) as running:
-        ticks = time_ticks(running, traces)
+        run_facts = run_for_a_moment(running, traces, began, loaded)
+        run_facts["uncontained"] = uncontained
         plan = try_read(live_plan, otherwise=_NO_PLAN)
         yield Note(ANATOMY, plan)
-        run_facts: dict[str, Any] = {
-            "step_s": seconds_per_step(ticks),
-            "ready_s": ticks[0][0] - began if ticks else 0.0,
-            "retraced": traces.anew(),
-            "late": settings.set_late(loaded),
-            "uncontained": uncontained,
-        }
         if looping.training:
             some_epochs(running, looping)
             data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
             facts = facts_of_loop(looping, pipeline=data, **run_facts)
             yield Note(FACTS, facts.as_note())
             return
-        (training,) = trainings
+        training = looping.fitting
+        assert training is not None
         if training.kind == "tf.data" and tells_too_little(plan):
             yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
         data = pipeline_facts(training) | {"plan": kinds(plan)}
@@ -194,8 +177,15 @@ def _run_look(
             yield event
 
 
-def time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
-    """When each tick came and how many steps it held, for a second or two."""
+def run_for_a_moment(
+    ticks: Iterator[Any], traces: Tracing, began: float, loaded: Mapping[str, str]
+) -> dict[str, Any]:
+    """Run a training for a second or two, and give the ``Facts`` that only that tells.
+
+    Making it ``began`` then, on ``time.perf_counter``, when ``read_early(os.environ)``
+    was what is ``loaded``.
+    """
+    # When each tick came and how many steps it held.
     times: list[tuple[float, int]] = []
     for tick in itertools.islice(ticks, _ENOUGH_TICKS):
         if tick == READY:
@@ -205,14 +195,14 @@ def time_ticks(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]
         elapsed_s = times[-1][0] - times[0][0]
         if elapsed_s > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
             break
-    return times
-
-
-def seconds_per_step(ticks: list[tuple[float, int]]) -> float:
-    """Seconds of a step; 0.0 where there was but one."""
-    pairs = itertools.pairwise(ticks)
-    steps = [(at - before) / count for (before, _), (at, count) in pairs if count]
-    return statistics.median_high(steps) if steps else 0.0
+    pairs = itertools.pairwise(times)
+    steps_s = [(at - before) / count for (before, _), (at, count) in pairs if count]
+    return {
+        "step_s": statistics.median_high(steps_s) if steps_s else 0.0,
+        "ready_s": times[0][0] - began if times else 0.0,
+        "retraced": traces.anew(),
+        "late": settings.set_late(loaded),
+    }
 
 
 # What of a model says how its steps are run, or is made for that.
@@ -402,7 +392,7 @@ class Turns:
         begun = replace(state, callbacks=self._unused.callbacks)
         begun.put(training.model, self._callbacks)
         changes = [self._changes[name]] if name in self._changes else []
-        epochs = epochs_for(facts, changes)
+        epochs = epochs_with(facts, changes)
         apply(training, facts, changes, epochs)
         block = Block.first(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
@@ -471,21 +461,20 @@ def contained(
     maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
 ) -> Generator[Told]:
     """Train so in a process that has no way to the user's files any more."""
-    epochs = epochs_for(facts, changes)
+    epochs = epochs_with(facts, changes)
     if facts.lines:
         remember(maker)
-    looping = Looping(epochs, max_epochs=facts.epochs, changes=changes)
+    applied = [change.apply for change in changes]
+    looping = Looping(epochs, max_epochs=facts.epochs, changes=applied)
 
-    def making() -> Training | None:
+    def make() -> Any:
         for change in changes:
             change.before()
-        returned = maker()
-        if looping.training:
-            return None
-        training = handed_over(returned)
-        apply(training, facts, changes, epochs)
-        return training
+        return maker()
 
+    making = looping.making(
+        make, lambda training: apply(training, facts, changes, epochs)
+    )
     traces = Tracing()
     traces.look()
     with contextlib.closing(fitted(making, looping)) as ticks:

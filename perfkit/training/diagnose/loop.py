@@ -21,8 +21,6 @@ from perfkit.engine.tick import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
-from perfkit.training.diagnose.backend import wait
-from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
@@ -32,7 +30,7 @@ from perfkit.training.diagnose.epochs import (
     train,
 )
 from perfkit.training.diagnose.steps import listening
-from perfkit.training.diagnose.training import Training, kind_of
+from perfkit.training.diagnose.training import Training, handed_over, kind_of, wait
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"
@@ -260,23 +258,25 @@ class Looping:
     Args:
         epochs: Of the loop.
         max_epochs: Epochs that may be begun: the last of them does not end.
-        changes: What to change in its data.
+        changes: What changes its data.
 
     Attributes:
         training: Its data as they were given; None while no loop was begun.
+        fitting: What was handed over to be fitted; None where the maker runs a loop.
         first: The first batch.
         begun: Epochs begun.
         repeated: Whether the user's code begins one epoch after another.
         length: Steps of an epoch that ended by itself; None while none has.
         hurry: End the epoch after the next step, and do not end the last.
-        calls: Hears what the steps call; None where nobody wants to know.
+        calls: Hears what the steps call; None where nobody needs that.
         between_s: Seconds of the user's code between two epochs; 0.0 before a second.
     """
 
     epochs: Epochs
     max_epochs: int = MOST_EPOCHS
-    changes: Sequence[Change] = ()
+    changes: Sequence[Callable[[Training], object]] = ()
     training: InLoop | None = None
+    fitting: Training | None = None
     first: Any = None
     begun: int = 0
     repeated: bool = False
@@ -289,6 +289,23 @@ class Looping:
     _steps_made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
+    def making(
+        self,
+        maker: Callable[[], Any],
+        prepare: Callable[[Training], object] = lambda training: None,
+    ) -> Callable[[], Training | None]:
+        """What makes a training and prepares it, and gives None where a loop ran."""
+
+        def make() -> Training | None:
+            returned = maker()
+            if self.training:
+                return None
+            training = handed_over(returned)
+            prepare(training)
+            return training
+
+        return make
+
     def make_training(
         self, making: Callable[[], Training | None], turnstile: Turnstile
     ) -> Training | None:
@@ -299,7 +316,7 @@ class Looping:
         """
         self.counter = StepCounter(turnstile, self.epochs)
         with listening(self):
-            training = making()
+            self.fitting = training = making()
             if training is None and not self._steps_made:
                 raise BadParameterError(
                     "The loop made no step, because its data are empty or used up."
@@ -364,7 +381,7 @@ class Looping:
         if id(data) not in self._changed:
             training = in_loop(data)
             for change in self.changes:
-                change.apply(training)
+                change(training)
             # With the data, so that no others get their number.
             self._changed[id(data)] = data, training
         return self._changed[id(data)][1]

@@ -18,11 +18,10 @@ from typing import Any
 
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose import guard, layers, source
-from perfkit.training.diagnose.replica import copied, original
 from perfkit.training.diagnose.script import Script, script
 from perfkit.training.diagnose.source import UNREADABLE
 
-# Set by whoever lets a training write where it wants.
+# Set to let a training write anywhere.
 UNCONTAINED = "PERFKIT_UNCONTAINED"
 _MODULE = "perfkit_training"
 _FUNCTION = "make_training"
@@ -45,7 +44,7 @@ class InFile:
 
     def __call__(self) -> Any:
         """Run the file, as ``import`` would, and call its function."""
-        path = copied(self.path)
+        path = guard.copied(self.path)
         folder = str(Path(path).parent)
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -162,8 +161,6 @@ def _has(file: Path, name: str) -> bool:
     return False
 
 
-# Whose import reads variables of the environment.
-_LIBRARIES = ("tensorflow", "keras", "tf_keras")
 # Beyond this, some 2,000 lines, a file is no training that somebody wrote.
 _LONGEST = 80_000
 
@@ -187,14 +184,6 @@ class Source:
     line: int = 0
     fit: int = -1
     cells: tuple[int, ...] = ()
-
-    def place(self, line: int) -> tuple[int, int]:
-        """Which cell a line stands in, from 1, and which line it is there.
-
-        Without cells that is 0 and the line itself.
-        """
-        before = [start for start in self.cells if start <= line]
-        return len(before), line - before[-1] + 1 if before else line
 
 
 def source_of(maker: Callable[[], Any]) -> Source:
@@ -252,7 +241,8 @@ def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
             names = [alias.name for alias in node.names]
         else:
             names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        if any(name.partition(".")[0] in _LIBRARIES for name in names):
+        # Its import reads variables of the environment.
+        if any(name.partition(".")[0] in source.KERAS for name in names):
             return
         match node:
             case ast.Assign(
@@ -315,7 +305,7 @@ class LineNames:
         self._cells: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, list[str]] = {}
         path = getattr(maker, "path", "")
-        self._root = os.path.dirname(path) if path else original(os.getcwd())
+        self._root = os.path.dirname(path) if path else guard.original(os.getcwd())
         self.of_cell = ""
         if not path:
             code = getattr(maker, "__code__", None)
@@ -329,13 +319,10 @@ class LineNames:
             return "", 0, line
         if "ipykernel" in file:
             return OTHER_CELL, 0, line
-        before = [start for start in self.cells_of(file) if start <= line]
         name = os.path.relpath(file, self._root) if self._root else file
         if name.startswith(".."):
             name = os.path.basename(file)
-        if before:
-            return name, len(before), line - before[-1] + 1
-        return name, 0, line
+        return name, *source.in_cell(self.cells_of(file), line)
 
     def cells_of(self, file: str) -> tuple[int, ...]:
         """Of a notebook: the lines in which its cells begin; none of any other file."""

@@ -385,7 +385,7 @@ class Rounds:
     def _needs_round(self, change: Change, measured: Measurement) -> bool:
         if self._screened:
             return self._left_open(change, measured)
-        # Too much hangs on the ceiling for one unlucky round to decide.
+        # Too much depends on the ceiling for one unlucky round to decide.
         if change.ceiling and _rounds(measured, change.name) < _FEWEST_ROUNDS:
             return True
         if not _is_settled(measured, change.name):

@@ -3,7 +3,7 @@
 The script runs as ``__main__``, with its own arguments. Its call of ``fit`` hands over
 the model and whatever it was given, and nothing behind it runs; a loop of its own has
 its steps found by reading the code, as if ``perfkit.steps`` stood there: ``MarkSteps``.
-What the script writes lands in a folder of the trial (``layers``, ``replica``).
+What the script writes lands in a folder of the trial (``layers``, ``guard``).
 """
 
 import ast
@@ -33,14 +33,14 @@ from perfkit.findings.text import plain
 from perfkit.machine.environment import is_legacy
 from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
-from perfkit.training.diagnose.backend import load_keras
-from perfkit.training.diagnose.replica import copied
+from perfkit.training.diagnose.guard import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
 from perfkit.training.diagnose.training import (
     KERAS_2,
     epochs_between,
     kind_of,
     list_callbacks,
+    load_keras,
     metrics_of,
 )
 
@@ -267,7 +267,6 @@ def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
 
 # Methods of dicts, bars and environments that steps may be called by as well.
 _COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
-_LIBRARIES = frozenset({"keras", "tensorflow", "tf_keras"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
 
@@ -412,7 +411,7 @@ def script(
     # Scalers may be all that is fitted where a loop trains.
     fits = bool(names & FITS) and not (scalers and names & STEPS)
     fits = fits or ("search" in names and bool(names & _TUNERS))
-    if not (names & _LIBRARIES and (fits or names & STEPS)):
+    if not (names & source.KERAS and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. perfkit did not run it."
@@ -478,7 +477,7 @@ class _Shell:
         return (lambda command: []) if name == "getoutput" else _nothing
 
     def run_line_magic(self, name: str, line: str, *_: object) -> None:
-        """Obey what a training may hang on: its variables and its folder."""
+        """Obey what a training may depend on: its variables and its folder."""
         if name in ("env", "set_env"):
             variable, value = [*re.split(r"[\s=]+", line.strip(), maxsplit=1), ""][:2]
             if variable and value:

@@ -6,7 +6,7 @@ import json
 import re
 import tokenize
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,6 +153,8 @@ UNREADABLE = (
 )
 # A notebook holds its pictures; no code takes a tenth of it.
 _LARGEST_BYTES = 64 * 10**6
+# What trains networks, by the names that code imports it by.
+KERAS = frozenset({"keras", "tensorflow", "tf_keras"})
 # Whose call trains a model.
 FITS = frozenset({"fit", "fit_generator"})
 # What only the training of a network is given.
@@ -201,6 +203,15 @@ def cells_of(path: str) -> tuple[int, ...]:
     code = _code_cells(Path(path).read_text(encoding="utf-8"))
     counts = (cell.count("\n") + 1 for cell in code[:-1])
     return tuple(itertools.accumulate(counts, initial=1))
+
+
+def in_cell(starts: Sequence[int], line: int) -> tuple[int, int]:
+    """Which cell a line stands in, from 1, and which line it is there.
+
+    The cells begin where ``cells_of`` says; without any it is 0 and the line itself.
+    """
+    before = [start for start in starts if start <= line]
+    return len(before), line - before[-1] + 1 if before else line
 
 
 def parse(path: str) -> ast.Module:

@@ -168,9 +168,7 @@ class Tracing:
             # What is unhashable, or cannot be referred to weakly, has but its address.
             number = id(function)
         name = str(getattr(options, "name", "a function"))
-        where = None
-        if isinstance(code, CodeType):
-            where = code.co_filename, code.co_firstlineno
+        is_code = isinstance(code, CodeType)
         self.traces.append(
             Traced(
                 name=name,
@@ -179,18 +177,13 @@ class Tracing:
                 arguments=_arguments(kind),
                 seconds=seconds,
                 library=_of_library(function),
-                definition=where,
+                definition=(code.co_filename, code.co_firstlineno) if is_code else None,
             )
         )
 
 
 def display_name(name: str, entry: Mapping[str, Any]) -> str:
-    """What a reader knows of a function as: by what it is for where it is none of his.
-
-    Args:
-        name: As ``Tracing.anew`` has it.
-        entry: What that tells of it.
-    """
+    """How a reader knows a function that ``Tracing.anew`` tells of."""
     return str(entry.get("library") or f"`{name}`")
 
 

@@ -1,31 +1,22 @@
-"""A training as its maker hands it over, held against the contract, and its data.
+"""A training as its maker hands it over, checked against the contract, and its data.
 
 The contract: a function that returns a compiled Keras model and its data, and if it
 likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
 """
 
-import ast
 import functools
-import inspect
+import importlib
 import os
 import re
 import sys
 import tempfile
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.errors import BadParameterError
+from perfkit.machine.environment import is_legacy
 from perfkit.training.diagnose import settings
-from perfkit.training.diagnose.backend import (
-    backend_name,
-    leaves,
-    load_keras,
-    map_leaves,
-)
-from perfkit.training.diagnose.source import of_kind
 
 if TYPE_CHECKING:
     import keras
@@ -38,6 +29,41 @@ KERAS_2 = (
     "tf_keras, which is Keras 2, but perfkit measures only Keras 3: import keras "
     "instead, if the training runs with it, or compare both with `perfkit race`."
 )
+
+
+# The Keras that it trains with, and how its device is waited for. A diagnosis looks
+# into Keras 3 on TensorFlow. A race also takes Keras 2, JAX and PyTorch, so nothing
+# that both use imports TensorFlow where the training does not.
+
+
+def load_keras() -> Any:
+    """Return the module ``keras``, or ``tf_keras`` where a variable asks for it."""
+    return importlib.import_module("tf_keras" if is_legacy(os.environ) else "keras")
+
+
+def is_keras_2() -> bool:
+    """Whether that is Keras 2, which knows TensorFlow alone."""
+    return str(load_keras().__version__).startswith("2.")
+
+
+def backend_name() -> str:
+    """Return what it computes with: ``"tensorflow"``, ``"jax"`` or ``"torch"``."""
+    return "tensorflow" if is_keras_2() else str(load_keras().config.backend())
+
+
+def wait() -> None:
+    """Wait until the device has done all that it was given."""
+    backend = backend_name()
+    library: Any = importlib.import_module(backend)
+    if backend == "tensorflow":
+        library.test.experimental.sync_devices()
+    elif backend == "jax":
+        # A step gives its own arrays back to the device, which deletes them.
+        arrays = (a for a in library.live_arrays() if not a.is_deleted())
+        library.block_until_ready(list(arrays))
+    elif backend == "torch" and library.cuda.is_available():
+        # On processors PyTorch has done it when a call returns.
+        library.cuda.synchronize()
 
 
 @dataclass
@@ -172,7 +198,28 @@ def _described(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-# Its data, whatever their kind: batches, rows, and what is held back.
+# Its data, whatever their kind: batches, rows, and what is held back. A batch is a
+# structure: tuples, lists and dicts of arrays.
+
+
+def leaves(data: Any) -> Iterator[Any]:
+    """Yield the arrays of a structure, those of a dict in the order of its keys."""
+    if isinstance(data, Mapping):
+        data = [data[name] for name in sorted(data)]
+    if not isinstance(data, tuple | list):
+        yield data
+        return
+    for part in data:
+        yield from leaves(part)
+
+
+def map_leaves(function: Callable[[Any], Any], data: Any) -> Any:
+    """Apply a function to each array of a structure, whose lists become tuples."""
+    if isinstance(data, Mapping):
+        return {name: map_leaves(function, data[name]) for name in sorted(data)}
+    if isinstance(data, tuple | list):
+        return tuple(map_leaves(function, part) for part in data)
+    return function(data)
 
 
 def kind_of(data: Any) -> str:
@@ -343,7 +390,7 @@ def parted(data: Any, share: float) -> tuple[Any, Any]:
 
 
 def _part(data: Any, rows: slice) -> Any:
-    """Some examples of arrays; lists become tuples, as ``tf.data`` wants them."""
+    """Some examples of arrays; lists become tuples, as ``tf.data`` needs them."""
     return map_leaves(lambda array: _rows(array, rows), data)
 
 
@@ -396,20 +443,6 @@ STEP_HOOKS = (
     *("on_train_batch_end", "on_batch_end"),
 )
 _EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
-# Those of Keras that change the learning rate or the weights, or end the training.
-_STEER = frozenset(
-    {
-        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
-        *("SwapEMAWeights", "TerminateOnNaN"),
-    }
-)
-# What code that does the same speaks of.
-_STEERED = frozenset(
-    {
-        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
-        *("set_value", "set_weights", "load_weights", "stop_training"),
-    }
-)
 
 
 def list_callbacks(callbacks: Any) -> list[Any]:
@@ -441,49 +474,6 @@ def prepare_callbacks(callbacks: list[Any], epochs: int) -> list[Any]:
 def left_out(callback: Any) -> bool:
     """Whether no trial runs this callback."""
     return any(kind.__name__ in LEFT_OUT for kind in type(callback).__mro__)
-
-
-def steers(callback: Any) -> bool:
-    """Whether it may change what is learnt, by all that its code speaks of."""
-    kinds = type(callback).__mro__
-    if any(kind.__name__ in _STEER for kind in kinds):
-        return True
-    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
-    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
-    functions: Iterator[Any] = map(inspect.unwrap, methods)
-    # Keras's own speak of an optimizer to write down its learning rate.
-    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
-    coded = (f for f in custom if hasattr(f, "__code__"))
-    return any(
-        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
-    )
-
-
-def _alters(function: Any) -> bool:
-    """Whether it sets an attribute of the model, or of a part of it."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, TypeError):
-        return False
-    return any(
-        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
-        for node in of_kind(ast.Attribute, tree)
-    )
-
-
-def _names_in_code(code: CodeType) -> Iterator[str]:
-    """All names that a function speaks of, in functions inside it as well."""
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _names_in_code(inner)
-
-
-def follows_validation(callback: Any) -> bool:
-    """Whether what it does hangs on a result of each validation."""
-    followed = str(getattr(callback, "monitor", "")).startswith("val_")
-    # One that saves every epoch needs no result.
-    return followed and bool(getattr(callback, "save_best_only", True))
 
 
 def overrides(callback: Any, *hooks: str) -> bool:

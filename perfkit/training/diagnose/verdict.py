@@ -6,7 +6,9 @@ from dataclasses import replace
 from perfkit import units
 from perfkit.engine.live import NO_TURNS
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.findings import load
+from perfkit.engine.statistics import Comparison, Sure
+from perfkit.findings import account_report, load
+from perfkit.findings.account import SET_UP, Account, Tip
 from perfkit.findings.diagnosis import (
     TOGETHER,
     WITHOUT_INPUT,
@@ -14,12 +16,12 @@ from perfkit.findings.diagnosis import (
     Cause,
     Diagnosis,
     Gain,
+    without_line,
 )
 from perfkit.findings.reading import stages
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence, plain
 from perfkit.training.diagnose import rounds, settings, tracing
-from perfkit.training.diagnose.accounted import with_account
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
@@ -444,3 +446,113 @@ def _is_compute_bound(diagnosis: Diagnosis) -> bool:
     """Whether what no change takes away is shown to be most of a step."""
     step, work = diagnosis.step, diagnosis.split.get("compute")
     return bool(step and work and (work.low or 0.0) > step.median_s / 2)
+
+
+# What an account adds: where the seconds go, beside the swaps.
+
+# Why none was tried, among the causes that were not tested.
+NO_CHANGES = "changes"
+# A change that was measured leads unless a line could bring so many times more.
+_LEADS_BY = 1.2
+# What an A/B test leaves to be had that is not worth a word.
+_MIN_SPEEDUP = 1.05
+_MAX_TIPS = 2
+
+
+def with_account(diagnosis: Diagnosis, verdict: Verdict) -> Verdict:
+    """The verdict of a diagnosis, with what its account says where that says more."""
+    account = diagnosis.account
+    if account is None or not account.lines:
+        return verdict
+    if NO_CHANGES in diagnosis.untested:
+        reason = as_sentence(f"no change was tried: {diagnosis.untested[NO_CHANGES]}")
+        text = f"{account.verdict.much} {reason}"
+        return replace(account.verdict, much=text, because=verdict.because)
+    if not account.repeated_s:
+        return verdict
+    # Leaving all of a group out is no change that anybody can keep.
+    changes = (c for c in diagnosis.best if c.change and not c.ceiling)
+    tips, measured = open_tips(diagnosis, account), next(changes, None)
+    if tips and _leads(tips[0], measured, account):
+        return _tip_first(diagnosis, account, tips, verdict if measured else None)
+    if verdict.sure == "not known yet" and not measured:
+        return replace(
+            verdict,
+            headline=account.verdict.headline,
+            much=f"{verdict.headline} {verdict.much}".strip(),
+        )
+    if tips:
+        parts = filter(None, [verdict.next, _profiled(tips)])
+        return replace(verdict, next="\n".join(parts))
+    return verdict
+
+
+def open_tips(diagnosis: Diagnosis, account: Account) -> list[Tip]:
+    """The tips of an account that no A/B test has refuted."""
+    return [tip for tip in account.tips if _max_speedup(diagnosis, tip) >= _MIN_SPEEDUP]
+
+
+def _max_speedup(diagnosis: Diagnosis, tip: Tip) -> float:
+    """How many times as fast a training may be at most without what a tip is about."""
+    speedup = 1 / max(1e-3, 1 - tip.share)
+    compared = _comparison_of(diagnosis, tip)
+    if compared is not None and compared.is_judged:
+        speedup = min(speedup, compared.high)
+    return speedup
+
+
+def _comparison_of(diagnosis: Diagnosis, tip: Tip) -> Comparison | None:
+    """The change that leaves out what a tip is about; None where none was measured."""
+    if tip.group:
+        return diagnosis.compared(tip.group)
+    account = diagnosis.account
+    if account is None or len(tip.lines) != 1:
+        return None
+    line = account.lines[tip.lines[0]]
+    name = without_line(diagnosis.training, line.file, line.line, line.cell)
+    return diagnosis.compared(name)
+
+
+def _leads(tip: Tip, measured: Cause | None, account: Account) -> bool:
+    """Whether a tip is about more of the whole script than the best change is."""
+    if measured is None:
+        return True
+    # A change is measured in steps, which may be little of what the script does.
+    steps = 1 - account.share(account.kinds[SET_UP])
+    script_speedup = 1 / (1 - steps * (1 - 1 / max(1.0, measured.speedup.estimate)))
+    return 1 / max(1e-3, 1 - tip.share) > _LEADS_BY * script_speedup
+
+
+def _tip_first(
+    diagnosis: Diagnosis, account: Account, tips: list[Tip], verdict: Verdict | None
+) -> Verdict:
+    tip, *other_tips = tips
+    compared = _comparison_of(diagnosis, tip)
+    effect, interval = tip.means, account.verdict.interval
+    sure: Sure = "profiled"
+    if compared is not None and compared.verdict == "faster" and compared.ends:
+        effect += (
+            f" A/B tested: without all of it the training would run "
+            f"{units.times(compared.ratio)} times as fast."
+        )
+        sure, interval = compared.sure, compared.ends
+    # Those of its own verdict hold what its first tip may cost.
+    minds = (tip.mind, *account_report.warnings(account))
+    advice = [f"Try: {tip.fix}."] if tip.fix else []
+    if verdict is not None:
+        advice.append(f"A/B tested: {verdict.headline} {verdict.much}")
+    if other_tips:
+        advice.append(_profiled(other_tips))
+    return Verdict(
+        headline=f"{tip.do}.",
+        much=effect,
+        sure=sure,
+        interval=interval,
+        warnings=tuple(filter(None, minds))[:2],
+        next="\n".join(advice),
+    )
+
+
+def _profiled(tips: list[Tip]) -> str:
+    named = (f"{tip.do} ({units.percent(tip.share)})" for tip in tips[:_MAX_TIPS])
+    return f"Profiled, not tested: {'; '.join(named)}."

@@ -23,7 +23,7 @@ from perfkit.findings.report import Fold
 from perfkit.machine.environment import BACKENDS
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.loops import Told
-from perfkit.training.diagnose import failure, settings
+from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import (
@@ -33,11 +33,10 @@ from perfkit.training.diagnose.facts import (
     facts_of_loop,
     some_epochs,
 )
-from perfkit.training.diagnose.look import FACTS, seconds_per_step, time_ticks
+from perfkit.training.diagnose.look import FACTS, run_for_a_moment
 from perfkit.training.diagnose.loop import Looping, fitted
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.tracing import Tracing
-from perfkit.training.diagnose.training import Training, handed_over
 from perfkit.training.race import start
 from perfkit.training.race.learning import FIRST_STEP, Difference
 from perfkit.training.race.question import Race, fold
@@ -66,31 +65,19 @@ class KerasLook(InPlace):
         contain(self.side.maker, self.folder)
         began, loaded = time.perf_counter(), read_early(os.environ)
         looping = Looping(Epochs(batch=1))
-        trainings: list[Training] = []
         losses = dict[str, Any]()
-
-        def making() -> Training | None:
-            returned = self.side.maker()
-            if looping.training:
-                return None
-            training = handed_over(returned)
-            losses.update(start.first_losses(training, self.folder))
-            trainings.append(training)
-            return training
-
+        making = looping.making(
+            self.side.maker,
+            lambda training: losses.update(start.first_losses(training, self.folder)),
+        )
         with contextlib.closing(fitted(making, looping)) as running:
-            ticks = time_ticks(running, Tracing())
-            run_facts: dict[str, Any] = {
-                "step_s": seconds_per_step(ticks),
-                "ready_s": ticks[0][0] - began if ticks else 0.0,
-                "late": settings.set_late(loaded),
-                "start": losses,
-            }
-            if looping.training:
+            run_facts = run_for_a_moment(running, Tracing(), began, loaded)
+            run_facts["start"] = losses
+            if looping.fitting:
+                facts = facts_of(looping.fitting, **run_facts)
+            else:
                 some_epochs(running, looping)
                 facts = facts_of_loop(looping, **run_facts)
-            else:
-                facts = facts_of(trainings[0], **run_facts)
             yield Note(FACTS, facts.as_note())
 
 
@@ -112,15 +99,9 @@ class KerasWork(Work):
     def train(self, maker: Callable[[], Any]) -> Generator[Told]:
         """Train from the shared start, and note how much memory that takes."""
         looping = Looping(epochs_for(self.facts), max_epochs=self.facts.epochs)
-
-        def making() -> Training | None:
-            returned = maker()
-            if looping.training:
-                return None
-            training = handed_over(returned)
-            start.set_weights(training, self.folder)
-            return training
-
+        making = looping.making(
+            maker, lambda training: start.set_weights(training, self.folder)
+        )
         with contextlib.closing(fitted(making, looping)) as ticks:
             for number, tick in enumerate(ticks, 1):
                 yield tick

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from perfkit.engine.alone import remove_left
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.replica import original
+from perfkit.training.diagnose.guard import original
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"

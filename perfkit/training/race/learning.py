@@ -29,9 +29,8 @@ from perfkit.findings.shown import Shown
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
 from perfkit.questions import unknown
-from perfkit.training.diagnose.backend import load_keras
 from perfkit.training.diagnose.epochs import to_callback
-from perfkit.training.diagnose.training import list_callbacks
+from perfkit.training.diagnose.training import list_callbacks, load_keras
 
 # A note of a trial: how its model was compiled.
 COMPILED = "compiled"

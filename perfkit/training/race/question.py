@@ -26,10 +26,9 @@ from perfkit.questions.shared.words import failures
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.gains import step_of
+from perfkit.training.diagnose.gains import split, step_of
 from perfkit.training.diagnose.maker import digest
 from perfkit.training.diagnose.rounds import AS_GIVEN, baseline, to_variant
-from perfkit.training.diagnose.split import split
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, First, Side, Work

@@ -29,12 +29,11 @@ from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
 from perfkit.questions.session import Session, check_budget
 from perfkit.training.diagnose import look
 from perfkit.training.diagnose.change import nothing
-from perfkit.training.diagnose.diagnose import in_seconds
+from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S, in_seconds
 from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import InFile, assigned, name_of, source_of
 from perfkit.training.diagnose.script import Script
-from perfkit.training.diagnose.session import LEAST_BUDGET_S
 from perfkit.training.diagnose.source import UNREADABLE, of_kind
 from perfkit.training.race import learning
 from perfkit.training.race.backends import KerasRace

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.training.diagnose.backend import leaves, map_leaves
 from perfkit.training.diagnose.failure import in_short
-from perfkit.training.diagnose.training import Training, first_batch
+from perfkit.training.diagnose.training import Training, first_batch, leaves, map_leaves
 
 Array = NDArray[Any]
 # How many steps are made on the one batch.

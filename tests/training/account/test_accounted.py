@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import without_line
-from perfkit.training.diagnose.accounted import open_tips
-from perfkit.training.diagnose.verdict import verdict_of
+from perfkit.training.diagnose.verdict import open_tips, verdict_of
 from tests.training.account.accounts import GROWTH, account, line, tip
 from tests.training.diagnose.diagnosed import RATES, SLOW_MAP, cause, diagnosis
 

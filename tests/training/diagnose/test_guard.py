@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.training.diagnose import guard, replica
-from perfkit.training.diagnose.replica import Replica
+from perfkit.training.diagnose import guard
+from perfkit.training.diagnose.guard import Replica
 
 ROOT = Path(__file__).resolve().parents[3]
 # Attempts on ``at``, a file outside of the copy, and on what it may do.
@@ -55,7 +55,7 @@ import ctypes, json, multiprocessing, os, shutil, socket, subprocess, sys, tempf
 from pathlib import Path
 # Another user may not reach this Python.
 import encodings.idna, multiprocessing.synchronize
-from perfkit.training.diagnose import guard, replica
+from perfkit.training.diagnose import guard
 
 root, keep, port, by_kernel, attempts = Path(sys.argv[1]), *json.loads(sys.argv[3])
 c = ctypes.CDLL(None, use_errno=True)
@@ -232,8 +232,8 @@ def test_what_a_training_does_not_write_is_no_part_of_the_copy(place):
 
 
 def test_a_copy_that_would_be_too_large_has_links_and_says_to_what(place, monkeypatch):
-    monkeypatch.setattr(replica, "LARGEST_BYTES", 300_000)
-    monkeypatch.setattr(replica, "LARGE_FILE_BYTES", 100_000)
+    monkeypatch.setattr(guard, "LARGEST_BYTES", 300_000)
+    monkeypatch.setattr(guard, "LARGE_FILE_BYTES", 100_000)
     for name in ("images/a", "images/b"):
         (place / "project" / name).mkdir(parents=True)
         for number in range(10):

@@ -75,16 +75,10 @@ def two_steps(path, functions):
         from perfkit.training.diagnose.epochs import Epochs
         from perfkit.training.diagnose.loop import Looping, fitted
         from perfkit.training.diagnose.maker import InFile
-        from perfkit.training.diagnose.training import handed_over
 
         # The first step is told by a pause, those after it by ticks.
         looping = Looping(Epochs(batch=1))
-
-        def making():
-            returned = InFile(path, function)()
-            return None if looping.training else handed_over(returned)
-
-        ticks = fitted(making, looping)
+        ticks = fitted(looping.making(InFile(path, function)), looping)
         first, second = next(ticks), next(ticks)
         ticks.close()
         return isinstance(first, Pause) + isinstance(second, Tick)

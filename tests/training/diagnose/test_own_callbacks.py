@@ -5,7 +5,8 @@ import keras
 import pytest
 
 from perfkit.training.diagnose.epochs import Epochs
-from perfkit.training.diagnose.training import left_out, prepare_callbacks, steers
+from perfkit.training.diagnose.facts import steers
+from perfkit.training.diagnose.training import left_out, prepare_callbacks
 from tests.training.diagnose.fits import BATCH, Costs, batches, training, trial
 
 EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)

@@ -14,11 +14,11 @@ from perfkit.engine.live import FAILED
 from perfkit.engine.trial import Limits
 from perfkit.errors import RunError
 from perfkit.training.diagnose import look
+from perfkit.training.diagnose.diagnose import DiagnosisSession
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.diagnose.look import trial
 from perfkit.training.diagnose.maker import InFile
-from perfkit.training.diagnose.session import DiagnosisSession
 from tests.engine.trials import launched
 from tests.guilty import retracing_callback
 from tests.training.diagnose import odd

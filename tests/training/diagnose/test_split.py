@@ -2,9 +2,8 @@ import pytest
 
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import grade_of, part_in_words
-from perfkit.training.diagnose import split
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.gains import ceiling, step_of
+from perfkit.training.diagnose.gains import ceiling, split, step_of
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.training.diagnose.measurements import (
     BATCH,
@@ -32,7 +31,7 @@ def measured(seconds, ends=lambda name, number: (), wobble=0.001):
 def parts(found, facts=None, changes=CHANGES, **more):
     facts = facts or Facts(batch=BATCH)
     step = step_of(found, facts)
-    return split.split(step, changes, found, facts, **more), step
+    return split(step, changes, found, facts, **more), step
 
 
 def test_each_part_is_what_its_change_took_away():
@@ -137,4 +136,4 @@ def test_a_step_that_is_not_known_is_not_taken_apart():
     given = measured({AS_GIVEN: 0.01})
     step = Seconds(median_s=0.01, low=0.004, high=0.03)
     for unknown in (None, step):
-        assert split.split(unknown, CHANGES, given, Facts(batch=BATCH)) == {}
+        assert split(unknown, CHANGES, given, Facts(batch=BATCH)) == {}

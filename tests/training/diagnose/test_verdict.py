@@ -5,9 +5,8 @@ import pytest
 from perfkit.findings.diagnosis import Gain, Part, Seconds
 from perfkit.findings.page.page import findings_page
 from perfkit.training.diagnose import gains, rounds
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes import KNOWN, applicable
-from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.change import Change, KnownCause
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from perfkit.training.diagnose.verdict import verdict_of

@@ -21,7 +21,8 @@ from perfkit.engine.tick import Pause
 from perfkit.engine.trial import LOSSES
 from perfkit.errors import MissingPartError
 from perfkit.machine import environment
-from perfkit.training.diagnose import backend, epochs
+from perfkit.training.diagnose import epochs
+from perfkit.training.diagnose import training as backend
 from perfkit.training.diagnose.training import handed_over
 from perfkit.training.race import race as sessions
 from perfkit.training.race import start

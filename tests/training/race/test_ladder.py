@@ -9,8 +9,8 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
+from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 from perfkit.training.diagnose.maker import digest
-from perfkit.training.diagnose.session import LEAST_BUDGET_S
 from perfkit.training.race.ladder import (
     AS_FOUND,
     EditedRace,

@@ -5,7 +5,6 @@ Whatever record a file of ``_FAMILIES`` defines is known and tried.
 """
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes import (
     ahead,
     lines,
@@ -19,7 +18,7 @@ from perfkit.training.diagnose.causes import (
     stages,
     steps,
 )
-from perfkit.training.diagnose.change import Change, Untested
+from perfkit.training.diagnose.change import Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested, of_data
-from perfkit.training.diagnose.code import Code, Splice
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
+from perfkit.training.diagnose.code import Code, Splice, line_of_stage
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rewrite import line_of_stage
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
 _AUTOTUNE = -1

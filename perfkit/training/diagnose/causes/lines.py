@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import line_in_words, without_line
 from perfkit.training.account.places import Place, Places, note_makers
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts, open_shapes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.maker import LineNames

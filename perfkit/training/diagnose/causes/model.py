@@ -18,12 +18,17 @@ from perfkit.questions.shared.precision import (
     expected,
     use_policy,
 )
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.steps import UNCOUNTED
-from perfkit.training.diagnose.change import Candidates, Change, Untested
-from perfkit.training.diagnose.code import Code, Splice, Unsure, require
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
+    fit_with,
+    require,
+    set_argument,
+)
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rewrite import fit_with, set_argument
 from perfkit.training.diagnose.source import keyword
 from perfkit.training.diagnose.training import (
     BATCH,

@@ -16,19 +16,28 @@ from perfkit.findings.diagnosis import (
     WITHOUT_OBSERVERS,
     WITHOUT_VALIDATION,
 )
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.resident import one_iterator
-from perfkit.training.diagnose.change import Candidates, Change, Untested, with_option
-from perfkit.training.diagnose.code import Code, Splice, Unsure, require, value_at
-from perfkit.training.diagnose.epochs import SHORTENED
-from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import ITERATORS, OFTEN
-from perfkit.training.diagnose.rewrite import (
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    with_option,
+)
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
     fit_with,
     line_of_definition,
     line_of_fit,
     line_of_stage,
+    require,
+    value_at,
 )
+from perfkit.training.diagnose.epochs import SHORTENED
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import ITERATORS, OFTEN
 from perfkit.training.diagnose.source import called_name, dotted
 from perfkit.training.diagnose.training import (
     LEFT_OUT,

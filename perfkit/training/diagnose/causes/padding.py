@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested, of_data
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
 from perfkit.training.diagnose.training import (

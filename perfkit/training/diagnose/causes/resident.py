@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
+from perfkit.training.diagnose.code import line_of_stage
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import BATCHES, OFTEN, is_own, iterator_class
-from perfkit.training.diagnose.rewrite import line_of_stage
 from perfkit.training.diagnose.training import Training, first_batch, steps_of
 
 _Real = Callable[[Any], Iterator[Any]]

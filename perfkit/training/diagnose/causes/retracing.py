@@ -7,10 +7,9 @@ from typing import Any
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose import tracing
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Change
+from perfkit.training.diagnose.change import Change, KnownCause
+from perfkit.training.diagnose.code import line_of_definition
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rewrite import line_of_definition
 from perfkit.training.diagnose.training import Training
 
 # The largest shape among so many batches is that of all.

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose import settings
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Change, nothing, with_option
-from perfkit.training.diagnose.code import Code, Splice, only, require
+from perfkit.training.diagnose.change import Change, KnownCause, nothing, with_option
+from perfkit.training.diagnose.code import Code, Splice, delete, only, require
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rewrite import delete
 from perfkit.training.diagnose.source import called_name
 
 # What is about the pipeline alone explains an input that is slow.

@@ -9,9 +9,21 @@ from typing import Any
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.cause import KnownCause
-from perfkit.training.diagnose.change import Candidates, Change, Untested, of_data
-from perfkit.training.diagnose.code import Code, Splice, Unsure, require
+from perfkit.training.diagnose.change import (
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+    of_data,
+)
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
+    line_of_stage,
+    require,
+    set_argument,
+)
 from perfkit.training.diagnose.facts import Facts, epochs_for
 from perfkit.training.diagnose.pipeline import (
     again,
@@ -32,7 +44,6 @@ from perfkit.training.diagnose.pipeline.memory import (
     keep_first,
     per_step,
 )
-from perfkit.training.diagnose.rewrite import line_of_stage, set_argument
 from perfkit.training.diagnose.settings import cores
 from perfkit.training.diagnose.training import Training
 

@@ -8,19 +8,28 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
-from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.settings import left_off
-from perfkit.training.diagnose.change import OVERHEAD, Candidates, Change, Untested
-from perfkit.training.diagnose.code import Code, Splice, Unsure, place_of, value_at
-from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import OPERATIONS, is_own
-from perfkit.training.diagnose.rewrite import (
+from perfkit.training.diagnose.change import (
+    OVERHEAD,
+    Candidates,
+    Change,
+    KnownCause,
+    Untested,
+)
+from perfkit.training.diagnose.code import (
+    Code,
+    Splice,
+    Unsure,
     compile_with,
     delete,
     is_true,
     line_of_compile,
     line_of_definition,
+    place_of,
+    value_at,
 )
+from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.loop import OPERATIONS, is_own
 from perfkit.training.diagnose.source import (
     Function,
     called_name,
