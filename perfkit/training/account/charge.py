@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ from perfkit.training.account.trace import (
     read,
     whole_steps,
 )
-from perfkit.training.account.watch import ITER
 from perfkit.training.profile.course import traces
 
 # What samples of a kind are charged as; all others are Python.
@@ -57,19 +57,9 @@ _STATES = re.compile(r"^(?:Finite|Forever|Empty)")
 _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
-    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced"),
-    *(
-        "epochs",
-        "ended",
-        "error",
-        "calls",
-        "frozen",
-        "signatures",
-        "traces",
-        "settings",
-        "padded",
-    ),
-    *("memory", "models", "fills"),
+    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced", "epochs"),
+    *("ended", "error", "iterators", "frozen", "signatures", "traces", "settings"),
+    *("padded", "memory", "models", "fills"),
 )
 
 
@@ -135,9 +125,10 @@ def _above(path: str) -> Iterator[str]:
 
 class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
-        # Recordings of GPUs are from before padding was heard and memory was read.
-        unread = {"memory": [], "models": [], "fills": (False, False)}
-        self.raw = raw = {"padded": [], **unread} | raw
+        # Recordings of GPUs are from before these were noted.
+        unnoted: dict[str, Any] = {"fills": (False, False)}
+        unnoted |= dict.fromkeys(("padded", "memory", "models", "iterators"), ())
+        self.raw = raw = unnoted | raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
         self.once_s = self.elsewhere_s = 0.0
@@ -178,7 +169,8 @@ class _Charging:
                 self.traces[key].append(trace["seconds"])
         # Lines that had functions traced, each with the line where that begins.
         self.definitions: list[list[Any]] = []
-        self.call_counts = {(f, n): count for f, n, _, count in raw["calls"]}
+        self.call_counts = {(f, n): count for f, n, count in raw["iterators"]}
+        self.call_counts |= {(f, n): count for f, n, _, count in raw["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
@@ -189,7 +181,7 @@ class _Charging:
         self._add_samples()
         self._add_calls()
         self._add_traces()
-        self._add_setters()
+        self._add_lines_of_causes()
         self._add_beside()
         self._add_stages()
         return self._as_note()
@@ -469,10 +461,7 @@ class _Charging:
     def _add_calls(self) -> None:
         for file, line, name, count in self.raw["calls"]:
             if (file, line) in self.rows or count > _FEW_TRACES:
-                row = self.rows[file, line]
-                # A loop over the data makes iterators, and is no call that takes time.
-                if name != ITER:
-                    row.calls[name][0] = count
+                self.rows[file, line].calls[name][0] = count
         # What takes no gradients makes steps all the same: most of their operations
         # run once in each.
         runs = sorted(self.runs.values()) or [1]
@@ -483,26 +472,25 @@ class _Charging:
                 counts[0] /= steps
 
     def _add_traces(self) -> None:
-        for trace in self.raw["traces"]:
-            for place in trace["backward"]:
-                # It has a row, although its operations are others'.
-                self.rows[tuple(place)].backward_s += 0.0
         for (place, name), times in self.traces.items():
             if len(times) > _FEW_TRACES:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
                 if definition := self.raw["definitions"].get(name):
-                    # It has a row, although its time is its caller's.
-                    self.rows[tuple(definition)].beside_s += 0.0
                     self.definitions.append([*place, *definition])
 
-    def _add_setters(self) -> None:
-        places = [place for _, place in self.raw["settings"] if place]
-        for file, line, _ in (*self.raw["padded"], *self.raw["models"]):
-            places.append((file, line))
+    def _add_lines_of_causes(self) -> None:
+        """Give a row to lines that causes name although their time is on others."""
+        raw = self.raw
+        places = [
+            *chain.from_iterable(trace["backward"] for trace in raw["traces"]),
+            *(place for _, place in raw["settings"] if place),
+            *(entry[:2] for entry in (*raw["padded"], *raw["models"])),
+            *(entry[:2] for entry in raw["iterators"] if entry[2] > _FEW_TRACES),
+            *(entry[2:] for entry in self.definitions),
+        ]
         for place in places:
-            # It has a row, although it takes no time itself.
-            self.rows[tuple(place)].beside_s += 0.0
+            self.rows.setdefault(tuple(place), Row())
 
     def _add_beside(self) -> None:
         if not self.traced_s:
@@ -530,7 +518,7 @@ class _Charging:
             place = self.stage_places[number]
             if place and not count:
                 # It has a row, although it takes no time itself.
-                self.rows[place].beside_s += 0.0
+                self.rows.setdefault(place, Row())
             if place in self.rows:
                 self.rows[place].stages.append(len(self.stages))
             given = below[path] or inside[path]

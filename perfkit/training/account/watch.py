@@ -36,8 +36,6 @@ from perfkit.training.diagnose.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
 STAGE = "perfkit:"
-# What iterators over a dataset are counted as, among the calls.
-ITER = "iter"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
@@ -83,6 +81,7 @@ class Watch:
         makers: Lines that made an object, by its kind and name.
         stages: Lines and kinds of the stages of ``tf.data``, by their number.
         calls: How often a line called a public method of Keras.
+        iterators: How many iterators over a dataset a line made.
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
@@ -104,6 +103,7 @@ class Watch:
     callbacks: dict[int, Place] = field(default_factory=dict)
     stages: list[tuple[Place | None, str]] = field(default_factory=list)
     calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    iterators: Counter[Place] = field(default_factory=Counter)
     traces: list[Trace] = field(default_factory=list)
     operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
     epochs: list[list[float]] = field(default_factory=list)
@@ -161,6 +161,7 @@ class Watch:
             "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
             "stages": [[place, kind] for place, kind in self.stages],
             "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
+            "iterators": [[*place, count] for place, count in self.iterators.items()],
             "traces": [asdict(trace) for trace in self.traces],
             "signatures": [[trace.name, trace.arguments] for trace in anew],
             "definitions": {
@@ -267,7 +268,7 @@ class Watch:
                 if self.places.role(frame.f_code) == Kind.USER:
                     place = place_of(frame)
                     self.memory.note_end("pass", place)
-                    self.calls[place, ITER] += 1
+                    self.iterators[place] += 1
                     break
                 if package_at(frame) in LIBRARIES:
                     break
