@@ -7,15 +7,13 @@ Whatever record a file of ``_FAMILIES`` defines is known and tried.
 from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes import (
-    ahead,
+    batches,
     lines,
     machine,
     model,
     observers,
-    padding,
     resident,
     retracing,
-    settings,
     stages,
     steps,
 )
@@ -25,7 +23,7 @@ from perfkit.training.diagnose.facts import Facts
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
 _FAMILIES = (
-    *(resident, settings, steps, observers, lines, stages, padding, ahead, model),
+    *(resident, steps, observers, lines, stages, batches, model),
     *(retracing, machine),
 )
 KNOWN: dict[str, KnownCause] = {
