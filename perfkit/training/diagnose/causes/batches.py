@@ -270,13 +270,6 @@ def _type_prefetch(code: Code) -> Iterator[Splice]:
     yield from code.text.call_on(data, method)
 
 
-def _type_copy(code: Code) -> Iterator[Splice]:
-    """Copy batches to the GPU ahead, as the very last stage."""
-    copy = 'data.experimental.prefetch_to_device("/GPU:0")'
-    method = f".apply({code.tensorflow(code.data)}.{copy})"
-    yield from code.text.call_on(code.data, method)
-
-
 NO_PREFETCH = KnownCause(
     id="no-prefetch",
     kind="defect",
@@ -294,5 +287,4 @@ HOST_TO_DEVICE = KnownCause(
     do="Copy the batches to the GPU ahead",
     means="copying its data to the device costs time",
     offer=host_to_device,
-    edit=_type_copy,
 )

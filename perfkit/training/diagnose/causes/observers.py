@@ -8,7 +8,6 @@ half as high again.
 import ast
 import functools
 import math
-import re
 from collections.abc import Iterator
 
 from perfkit.findings.diagnosis import (
@@ -18,7 +17,7 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.training.diagnose.cause import KnownCause
 from perfkit.training.diagnose.causes.resident import one_iterator
-from perfkit.training.diagnose.change import Candidates, Change, Untested, with_option
+from perfkit.training.diagnose.change import Candidates, Change, Untested
 from perfkit.training.diagnose.code import Code, Splice, Unsure, require, value_at
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
@@ -283,28 +282,6 @@ def validate_seldom(training: Training, *, epochs: int) -> None:
         training.arguments["validation_freq"] = epochs
 
 
-# What may read the result of a validation.
-_VALUES = re.compile(r"""["'{]val_|\.history\b""")
-_FEWER_VALUES = (
-    "Epochs without a validation then have no `val_...`, so first change the code that "
-    "reads those."
-)
-
-
-def _type_seldom(code: Code) -> Iterator[Splice]:
-    """Validate a fifth as often as now, or after the last epoch."""
-    freq, epochs_node = code.value("validation_freq"), code.value("epochs")
-    before = code.number(freq) if freq is not None else 1
-    # Without a word of them there is one.
-    epochs = code.number(epochs_node) if epochs_node is not None else 1
-    if before is None or epochs is None or epochs <= before:
-        raise Unsure
-    if _VALUES.search(code.text.source):
-        raise Unsure(_FEWER_VALUES)
-    value = f"{min(SELDOM * before, epochs):g}"
-    yield from fit_with(code, "validation_freq", value)
-
-
 VALIDATION = KnownCause(
     id="validation",
     kind="by gain",
@@ -312,7 +289,6 @@ VALIDATION = KnownCause(
     means="validation costs time",
     group=WITHOUT_OBSERVERS,
     offer=validation,
-    edit=_type_seldom,
     line=line_of_fit,
     needs_fit=True,
 )
@@ -339,22 +315,12 @@ def epoch_boundary(facts: Facts) -> Candidates:
     if reason := _no_endless(facts):
         yield Untested(reason)
         return
-    at_its_end = functools.partial(Change, own_pauses=True, defect_from=_USUAL_DEFECT)
-    yield at_its_end(
+    yield _watcher(
         name=ENDLESS,
         changes="The data repeat without end, so one iterator serves all epochs.",
         fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
         apply=without_end,
-    )
-    yield at_its_end(
-        name="without AUTOTUNE",
-        changes="AUTOTUNE is off, so no end of an epoch waits for its thread.",
-        fix="options = tf.data.Options(); options.autotune.enabled = False; "
-        "dataset = dataset.with_options(options)",
-        do="Switch AUTOTUNE off",
-        subject=_WITHOUT_IT,
-        apply=with_option("autotune.enabled", False),
-        after=ENDLESS,
+        own_pauses=True,
     )
 
 

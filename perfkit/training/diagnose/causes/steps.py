@@ -17,7 +17,7 @@ from perfkit.training.diagnose.change import (
     Change,
     Untested,
     nothing,
-    with_option,
+    of_data,
 )
 from perfkit.training.diagnose.code import (
     Code,
@@ -50,7 +50,7 @@ from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_s
 
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = ("tf.data.", "options.")
-_POOL = "threading.private_threadpool_size"
+_POOL = "private_threadpool_size"
 
 
 def left_off(
@@ -71,7 +71,9 @@ def left_off(
     """
     size = facts.pipeline.get("threads")
     # An option of the pipeline has the same effect; it is told as it is typed.
-    options = [f"options.{_POOL} = {size}"] if size and cause == "threads" else []
+    options: list[str] = []
+    if size and cause == "threads":
+        options = [f"options.threading.{_POOL} = {size}"]
     lines = [*facts.settings.get(cause, ()), *options]
     if not lines:
         return
@@ -81,18 +83,26 @@ def left_off(
         changes=changes.format(listed),
         fix=f"Delete {listed}.",
         subject=subject,
-        # 0 stands for as many as there are cores.
-        apply=with_option(_POOL, 0) if options else nothing,
+        apply=of_data(with_default_pool) if options else nothing,
         before=functools.partial(settings.leave_off, cause),
         after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
     )
+
+
+def with_default_pool(dataset: Any) -> Any:
+    """Let a pipeline have as many threads as there are cores."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 0
+    return dataset.with_options(options)
 
 
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
     lines = [*(code.facts.get("settings") or {}).get(cause, ())]
     if cause == "threads" and code.pipeline.get("threads"):
-        lines.append("private_threadpool_size")
+        lines.append(_POOL)
     for line in require(lines):
         assigned = [node for node, target in code.assignments if _sets(target, line)]
         calls = [call for call in code.calls if _sets(call, line)]

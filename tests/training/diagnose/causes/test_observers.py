@@ -10,7 +10,6 @@ from perfkit.training.diagnose.causes.observers import (
     EPOCH_BOUNDARY,
     VALIDATION,
 )
-from perfkit.training.diagnose.change import with_option
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.training import steps_of
@@ -103,11 +102,8 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     assert "not a multiple" in why(EPOCH_BOUNDARY, **several)
 
 
-def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():
+def test_data_without_an_end_have_epochs_as_long_as_before():
     made = training(batches(3))
-    with_option("autotune.enabled", False)(made)
-    assert made.data.options().autotune.enabled is False
-    assert steps_of(made) == 3
     observers.without_end(made)
     assert steps_of(made) == 3
     assert int(made.data.cardinality()) == -1
