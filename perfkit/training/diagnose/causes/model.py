@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perfkit.errors import BadParameterError
 from perfkit.questions.shared import precision
 from perfkit.questions.shared.precision import (
     BFLOAT16,
@@ -68,35 +67,25 @@ def batch(facts: Facts) -> Candidates:
         )
 
 
-def enlarge(training: Training, *, times: float) -> None:
-    """Put so many batches into one; validation and callbacks keep their own.
-
-    Raises:
-        BadParameterError: Its batches can be joined, and not parted.
-    """
+def enlarge(training: Training, *, times: int) -> None:
+    """Put so many batches into one; validation and callbacks keep their own."""
     arguments, data = training.arguments, training.data
-    if times >= 1:
-        see_every_step(arguments["callbacks"], steps_of(training), round(times))
+    see_every_step(arguments["callbacks"], steps_of(training), times)
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
     if training.kind == "arrays":
         size = int(arguments.get("batch_size") or BATCH)
         arguments.setdefault("validation_batch_size", size)
-        arguments["batch_size"] = round(size * times)
+        arguments["batch_size"] = size * times
     elif training.kind == "tf.data":
-        training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
-    elif times != round(times):
-        raise BadParameterError(
-            f"perfkit can join the batches of its {training.kind}, but not split them: "
-            "give a multiple of their size."
-        )
+        training.data = data.rebatch(examples_in(next(iter(data))) * times)
     elif training.kind == "PyDataset":
-        training.data = _merged_items(data, round(times))
+        training.data = _merged_items(data, times)
     else:
 
         def joined() -> Iterator[Any]:
             batches = iter(data())
-            while group := list(itertools.islice(batches, round(times))):
+            while group := list(itertools.islice(batches, times)):
                 yield merged(group)
 
         training.data = joined
