@@ -30,7 +30,7 @@ from perfkit.findings.account import (
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
 from perfkit.training.account.places import IN_GRAPHS, Kind, Place
-from perfkit.training.account.sampler import VALIDATION
+from perfkit.training.account.sampler import VALIDATION, Key
 from perfkit.training.account.trace import (
     Grid,
     Intervals,
@@ -101,8 +101,6 @@ _Context = tuple[Place | None, str, bool]
 _Shares = dict[tuple[Place | None, str], float]
 # Which pieces of a window count.
 Mask = NDArray[np.bool_]
-# Place, call, kind, and whether it repeats; see ``sampler.Key``.
-_Label = tuple[Place | None, str, str, bool]
 
 
 def charge(folder: str) -> dict[str, Any]:
@@ -137,9 +135,8 @@ class _Charging:
         total = sum(background.values())
         # Shares of the Python in other threads, by line.
         self.threads = {p: s / total for p, s in background.items() if total}
-        self.keys: list[_Label] = [
-            (tuple(place) if place else None, call, kind, repeats)
-            for place, call, kind, repeats in raw["keys"]
+        self.keys = [
+            Key(tuple(place) if place else None, *rest) for place, *rest in raw["keys"]
         ]
         makers = {(k, n): (file, line) for k, n, file, line in raw["made"]}
         trains = frozenset(t["name"] for t in raw["traces"] if t["trains"])
@@ -227,7 +224,7 @@ class _Charging:
         self,
         window: Window,
         grid: Grid,
-        labels: list[_Label],
+        labels: list[Key],
         context: _Context,
         steps: Intervals,
         inputs: Intervals,
@@ -420,7 +417,8 @@ class _Charging:
             if kind in IN_GRAPHS:
                 self._spread(place, call, kind, seconds)
             row = self.rows[place]
-            row.calls["fit" if call == VALIDATION else call][1] += seconds
+            if call:
+                row.calls["fit" if call == VALIDATION else call][1] += seconds
             if kind not in IN_GRAPHS:
                 row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
                 row.eager_s += seconds * (kind == Kind.COMPUTING)

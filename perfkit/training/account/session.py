@@ -322,7 +322,7 @@ def _line(
     file, cell, number = names.locate(*place)
     # Both in the seconds of the windows.
     traced, parts = sum(row["parts"].values()), row["parts"]
-    calls = [call for call in row["calls"].items() if call[0]]
+    calls = sorted(row["calls"].items(), key=lambda call: -call[1][1])
     return Line(
         file=file,
         cell=cell,
@@ -331,7 +331,7 @@ def _line(
         seconds={k: s for k, s in row["seconds"].items() if s > 0},
         calls=tuple(
             Call(name=name, count=int(count), seconds=spent)
-            for name, (count, spent) in sorted(calls, key=lambda item: -item[1][1])[:8]
+            for name, (count, spent) in calls[:8]
         ),
         types=tuple((name, n) for name, (n, _) in row["types"].items()),
         parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),

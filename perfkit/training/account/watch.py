@@ -277,31 +277,20 @@ class Watch:
         owner.__iter__ = call
 
     def _note_epochs(self, owner: Any) -> None:
-        begin, end = owner.on_epoch_begin, owner.on_epoch_end
-        step = owner.on_train_batch_end
-
-        @functools.wraps(begin)
-        def begins(*args: Any, **kwargs: Any) -> Any:
+        def begin(*_: Any) -> None:
             self.epochs.append([time.perf_counter(), 0.0])
-            return begin(*args, **kwargs)
 
-        @functools.wraps(end)
-        def ends(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return end(*args, **kwargs)
-            finally:
-                if self.epochs:
-                    self.epochs[-1][1] = time.perf_counter()
-                    place = self.places.place(sys._getframe(1))
-                    self.memory.note_end("epoch", place)
+        def end(*_: Any) -> None:
+            if self.epochs:
+                self.epochs[-1][1] = time.perf_counter()
+                self.memory.note_end("epoch", self.places.place(sys._getframe(1)))
 
-        @functools.wraps(step)
-        def steps(*args: Any, **kwargs: Any) -> Any:
+        def step(*_: Any) -> None:
             self.steps += 1
-            return step(*args, **kwargs)
 
-        owner.on_epoch_begin, owner.on_epoch_end = begins, ends
-        owner.on_train_batch_end = steps
+        _hook(owner, "on_epoch_begin", before=begin)
+        _hook(owner, "on_epoch_end", after=end)
+        _hook(owner, "on_train_batch_end", before=step)
 
     def _note_gradients(self, owner: Any, name: str) -> None:
         original = getattr(owner, name)
@@ -324,19 +313,8 @@ class Watch:
         setattr(owner, name, call)
 
     def _note_tapes(self, owner: Any) -> None:
-        enter, leave = owner.__enter__, owner.__exit__
-
-        @functools.wraps(enter)
-        def enters(tape: Any) -> Any:
-            self._tapes().append(tape)
-            return enter(tape)
-
-        @functools.wraps(leave)
-        def leaves(tape: Any, *error: Any) -> Any:
-            self._tapes().remove(tape)
-            return leave(tape, *error)
-
-        owner.__enter__, owner.__exit__ = enters, leaves
+        _hook(owner, "__enter__", before=lambda tape: self._tapes().append(tape))
+        _hook(owner, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
 
     def _tapes(self) -> list[Any]:
         """The tapes that record in this thread."""
@@ -427,6 +405,27 @@ class Watch:
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
         return place, layers, in_fit, _elements(operation), part
+
+
+def _hook(
+    owner: Any,
+    name: str,
+    before: Callable[..., object] = lambda *_: None,
+    after: Callable[..., object] = lambda *_: None,
+) -> None:
+    """Call something before and after each call of a method, with its arguments."""
+    original = getattr(owner, name)
+
+    # The sampler skips frames of this name.
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before(*args)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            after(*args)
+
+    setattr(owner, name, call)
 
 
 def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
