@@ -4,7 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 
 from perfkit import units
-from perfkit.findings.account import COMPUTING, PYTHON, SET_UP, THREAD, WAITING, Line
+from perfkit.findings.account import (
+    COMPUTING,
+    PYTHON,
+    SET_UP,
+    THREAD,
+    WAITING,
+    Call,
+    Line,
+)
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import (
     WORTH,
@@ -96,6 +104,12 @@ def _mean(seconds: float, count: int) -> str:
     return units.seconds(seconds / max(1, count))
 
 
+def _count(call: Call) -> str:
+    """Return in words how often something was called, and how long each took."""
+    mean = _mean(call.seconds, call.count)
+    return f"{call.count:,} calls of `{call.name}`, {mean} each"
+
+
 def _compiling(view: View) -> list[tuple[Line, int]]:
     """Lines that compile a model in a loop, and how often."""
     calls = [(line, line.find_call("compile")) for line in view.account.lines]
@@ -123,10 +137,8 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
         line, call = pairs[0]
         yield view.spent(
             *(line for line, _ in pairs),
-            on=f"{call.count:,} calls of `{call.name}`, "
-            f"{_mean(call.seconds, call.count)} each; "
-            f"{units.percent(view.kind_share(line, *overheads))} of that is setting up "
-            "and Python, not the network",
+            on=f"{_count(call)}; {units.percent(view.kind_share(line, *overheads))} of "
+            "that is setting up and Python, not the network",
         )
 
 
@@ -180,10 +192,7 @@ def _fit_in_loop(view: View) -> Iterator[Evidence]:
 def _evaluated_often(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("evaluate", "predict", often=_FEW):
         if call.seconds / call.count >= _SHORT_S:
-            mean = _mean(call.seconds, call.count)
-            yield view.spent(
-                line, on=f"{call.count} calls of `{call.name}`, {mean} each"
-            )
+            yield view.spent(line, on=_count(call))
 
 
 @cause(
@@ -197,12 +206,8 @@ def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
     for line, call in view.calling(*names, often=_OFTEN):
         around = view.kind_share(line, PYTHON, SET_UP)
         if around > _OVERHEAD:
-            yield Evidence(
-                lines=(line,),
-                means=f"{call.count:,} calls of `{call.name}`, "
-                f"{_mean(call.seconds, call.count)} each, {units.percent(around)} of "
-                "that outside the network.",
-            )
+            outside = f"{units.percent(around)} of that outside the network"
+            yield Evidence(lines=(line,), means=f"{_count(call)}, {outside}.")
 
 
 @cause(

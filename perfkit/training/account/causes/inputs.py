@@ -42,6 +42,12 @@ def _waits(view: View) -> str:
     return f"waits {units.percent(view.input_share)} of the time"
 
 
+def _waiting(view: View, *lines: Line, clause: str) -> Evidence:
+    """Return as evidence that the model waits for its input, and say more of it."""
+    means = f"The model {_waits(view)} for its input, {clause}."
+    return Evidence(lines=distinct(*lines), share=view.input_share, means=means)
+
+
 @_input_cause(
     "thrown-away",
     do="Drop elements before the expensive work at {where}",
@@ -62,12 +68,10 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
         if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
             # What is skipped is named where it is skipped.
             order = (*lines, *costly) if "Skip" in kinds else (*costly, *lines)
-            yield Evidence(
-                lines=distinct(*order),
-                share=view.input_share,
-                means=f"The model {_waits(view)} for its input, which makes "
-                f"{inputs / outputs:.0f} elements and keeps one of them.",
+            clause = (
+                f"which makes {inputs / outputs:.0f} elements and keeps one of them"
             )
+            yield _waiting(view, *order, clause=clause)
 
 
 @_input_cause(
@@ -187,12 +191,8 @@ def _map_in_turn(view: View) -> Iterator[Evidence]:
     for stage in view.stages("Map"):
         line = view.line_of(stage)
         if line and stage.out and _is_large(view):
-            yield Evidence(
-                lines=distinct(*_expensive(view)[:2], line),
-                share=view.input_share,
-                means=f"The model {_waits(view)} for its input, and the map at "
-                f"{line.where} works on one element at a time.",
-            )
+            clause = f"and the map at {line.where} works on one element at a time"
+            yield _waiting(view, *_expensive(view)[:2], line, clause=clause)
             return
 
 
@@ -207,12 +207,7 @@ def _map_in_turn(view: View) -> Iterator[Evidence]:
 def _input(view: View) -> Iterator[Evidence]:
     lines = _expensive(view)
     if lines and _is_large(view):
-        yield Evidence(
-            lines=tuple(lines[:4]),
-            share=view.input_share,
-            means=f"The model {_waits(view)} for its input, most of it at "
-            f"{lines[0].where}.",
-        )
+        yield _waiting(view, *lines[:4], clause=f"most of it at {lines[0].where}")
 
 
 # Python between the steps, and steps that are Python.

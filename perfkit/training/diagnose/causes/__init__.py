@@ -1,6 +1,6 @@
 """What slows a training: one record for each cause, in a file for each family.
 
-A record is a ``KnownCause`` (``diagnose/change.py``) below the functions that it names.
+A record is a ``KnownCause`` (``diagnose/cause.py``) below the functions that it names.
 Whatever record a file of ``_FAMILIES`` defines is known and tried.
 """
 
