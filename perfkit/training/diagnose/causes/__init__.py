@@ -11,21 +11,17 @@ from perfkit.training.diagnose.causes import (
     lines,
     machine,
     model,
-    observers,
-    resident,
     retracing,
     stages,
     steps,
+    surroundings,
 )
 from perfkit.training.diagnose.change import Change, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (
-    *(resident, steps, observers, lines, stages, batches, model),
-    *(retracing, machine),
-)
+_FAMILIES = (*(steps, surroundings, lines, stages, batches, model, retracing, machine),)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES

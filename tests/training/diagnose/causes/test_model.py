@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.questions.shared.precision import Hardware
-from perfkit.training.diagnose.causes import model, resident, retracing, steps
+from perfkit.training.diagnose.causes import model, retracing, steps, surroundings
 from perfkit.training.diagnose.causes.model import SMALL_BATCH
 from perfkit.training.diagnose.causes.steps import EAGER, STEP_OVERHEAD, XLA
 from perfkit.training.diagnose.change import Untested
@@ -201,7 +201,7 @@ def test_without_input_what_is_held_back_is_validated_as_before():
     labels[:] = np.arange(len(labels))
     made = training((features, labels), batch_size=8, validation_split=0.4)
     before, steps = validated(made), steps_of(made)
-    resident.keep_one_batch(made)
+    surroundings.keep_one_batch(made)
     assert validated(made) == before == (1.0, 2)
     assert steps_of(made) == steps == 3
     assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
