@@ -34,8 +34,8 @@ from perfkit.training.account.sampler import VALIDATION, Key
 from perfkit.training.account.trace import (
     Grid,
     Intervals,
+    Operation,
     Window,
-    is_python,
     read,
     whole_steps,
 )
@@ -153,7 +153,7 @@ class _Charging:
         self.untraced_s = float(sum(repeated))
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
         # How often each operation of a step ran.
-        self.runs = Counter[tuple[str, str, str, bool]]()
+        self.runs = Counter[Operation]()
         self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
@@ -271,11 +271,11 @@ class _Charging:
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
             sums = np.bincount(intervals.numbers, spent, len(window.names))
             for number in np.flatnonzero(sums > 0):
-                name, seconds = window.names[number], float(sums[number])
-                if is_python(name[1]):
+                operation, seconds = window.names[number], float(sums[number])
+                if operation.is_python:
                     self._share_python(shares, place, seconds, kind)
                     continue
-                owner = self._charged(name)
+                owner = self._charged(operation)
                 if kind == INPUT:
                     self._share_input(shares, owner.place, seconds, near=near)
                     continue
@@ -284,7 +284,7 @@ class _Charging:
                 if intervals is steps and int(number) in launched:
                     self.starts[context][to] += seconds
                 if not near:
-                    self._note_part(to, owner, name[1], seconds)
+                    self._note_part(to, owner, operation.kind, seconds)
         of_stages = member * waits * (input_n == 0) * (stage_n > 0)
         spent = grid.spent(window.stages, of_stages / np.maximum(stage_n, 1))
         for number, seconds in zip(window.stages.numbers, spent, strict=True):
@@ -297,7 +297,7 @@ class _Charging:
             if (
                 following >= 0
                 and not launched
-                and not is_python(window.names[following][1])
+                and not window.names[following].is_python
             ):
                 to = self._charged(window.names[following]).place or place
             shares[to, COMPUTING] += gap_s
@@ -306,7 +306,7 @@ class _Charging:
         for following, gap_s in grid.before(inputs, of_nothing * spans):
             if following < 0:
                 shares[place, WAITING] += gap_s
-            elif is_python(window.names[following][1]):
+            elif window.names[following].is_python:
                 self._share_python(shares, place, gap_s, INPUT)
             else:
                 to = self._charged(window.names[following]).place
@@ -329,22 +329,22 @@ class _Charging:
             shares[to, INPUT if kind == INPUT else PYTHON] += seconds * share
             self.rows[to].parts[THREAD] += seconds * share
 
-    def _is_input(self, name: tuple[str, str, str, bool]) -> bool:
-        if not name[3]:
+    def _is_input(self, operation: Operation) -> bool:
+        if not operation.of_input:
             return False
         # A loop over a dataset within a function trains in a function of the input.
-        plain = name[0].rpartition("/body/")[2]
+        plain = operation.name.rpartition("/body/")[2]
         functions = {
             function
             for function, operations in self.graphs.operations.items()
-            if name[0] in operations or plain in operations
+            if operation.name in operations or plain in operations
         }
         of_data = any(function.startswith("Dataset_") for function in functions)
         return of_data or not functions & self.graphs.trains
 
-    def _charged(self, name: tuple[str, str, str, bool]) -> Charged:
-        operation, _, function, of_input = name
-        return self.graphs.charge(operation, function, of_input=of_input)
+    def _charged(self, operation: Operation) -> Charged:
+        name, _, function, of_input = operation
+        return self.graphs.charge(name, function, of_input=of_input)
 
     def _place_of_stage(self, number: int) -> Place | None:
         is_known = number < len(self.stage_places)
@@ -367,21 +367,21 @@ class _Charging:
         kernels = np.bincount(window.kernels.numbers, minlength=len(window.names))
         counts = np.where(counts, counts, kernels)
         for number in np.flatnonzero(counts):
-            self.runs[window.names[number]] += int(counts[number])
-            name, type_, function, _ = window.names[number]
-            owner = self._charged(window.names[number])
+            operation = window.names[number]
+            self.runs[operation] += int(counts[number])
+            owner = self._charged(operation)
             if owner.place is not None:
                 row = self.rows[owner.place]
                 row.operations += int(counts[number])
-                row.types[type_][0] += int(counts[number])
+                row.types[operation.kind][0] += int(counts[number])
                 if owner.part == "optimizer":
-                    elements = self.graphs.elements(name, function)
+                    elements = self.graphs.elements(operation.name, operation.function)
                     row.elements = max(row.elements, elements)
         lengths = np.bincount(
             inputs.numbers, inputs.end - inputs.begin, len(window.names)
         )
         for number in np.flatnonzero(lengths):
-            if not is_python(window.names[number][1]):
+            if not window.names[number].is_python:
                 place = self._charged(window.names[number]).place
                 self.input_s[place] += float(lengths[number])
         spent = window.stages.end - window.stages.begin

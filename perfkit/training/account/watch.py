@@ -48,8 +48,8 @@ JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
 ENOUGH_UPDATES = 20
 
 
-# An operation of a graph; see ``graph.Graphs``.
-Operation = tuple[Place | None, int, bool, int, str]
+# Where an operation of a graph comes from; see ``graph.Graphs``.
+Origin = tuple[Place | None, int, bool, int, str]
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Watch:
     calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
     iterators: Counter[Place] = field(default_factory=Counter)
     traces: list[Trace] = field(default_factory=list)
-    operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
+    operations: dict[str, dict[str, Origin]] = field(default_factory=dict)
     epochs: list[list[float]] = field(default_factory=list)
     memory: MemoryReadings = field(default_factory=MemoryReadings)
     models: Counter[Place] = field(default_factory=Counter)
@@ -389,7 +389,7 @@ class Watch:
                 if name not in operations and len(operations) < _MOST_OPERATIONS:
                     operations[name] = self._charged(operation)
 
-    def _charged(self, operation: Any) -> Operation:
+    def _charged(self, operation: Any) -> Origin:
         place, layers, in_fit, part = None, 0, False, ""
         for frame in reversed(_frames(operation.traceback)):
             file = frame.filename
