@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
     *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced", "epochs"),
-    *("ended", "error", "iterators", "frozen", "signatures", "traces", "settings"),
+    *("ended", "error", "iterators", "frozen", "signatures", "settings"),
     *("padded", "memory", "models", "fills"),
 )
 
@@ -160,7 +159,11 @@ class _Charging:
         )
         # Seconds of each trace since the training began, by line and function.
         self.traces: dict[tuple[Place, str], list[float]] = defaultdict(list)
+        # Times a line asked for gradients, the most in one trace: a function may be
+        # traced again.
+        self.backward = Counter[Place]()
         for trace in raw["traces"]:
+            self.backward |= Counter(map(tuple, trace["backward"]))
             if trace["place"] and trace["at"] >= raw["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 self.traces[key].append(trace["seconds"])
@@ -475,17 +478,17 @@ class _Charging:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
                 if definition := self.raw["definitions"].get(name):
-                    self.definitions.append([*place, *definition])
+                    self.definitions.append([*place, definition])
 
     def _add_lines_of_causes(self) -> None:
         """Give a row to lines that causes name although their time is on others."""
         raw = self.raw
         places = [
-            *chain.from_iterable(trace["backward"] for trace in raw["traces"]),
+            *self.backward,
             *(place for _, place in raw["settings"] if place),
             *(entry[:2] for entry in (*raw["padded"], *raw["models"])),
             *(entry[:2] for entry in raw["iterators"] if entry[2] > _FEW_TRACES),
-            *(entry[2:] for entry in self.definitions),
+            *(definition for *_, definition in self.definitions),
         ]
         for place in places:
             self.rows.setdefault(tuple(place), Row())
@@ -562,9 +565,10 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
+            "backward": [[*place, count] for place, count in self.backward.items()],
             "definitions": self.definitions,
             "callers": [
-                [*place, *calls.most_common(1)[0][0]]
+                [*place, calls.most_common(1)[0][0]]
                 for place, calls in self.graphs.callers.items()
             ],
             **{name: self.raw[name] for name in _AS_SEEN},

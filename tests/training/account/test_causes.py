@@ -319,7 +319,7 @@ def test_what_is_skipped_is_named_where_it_is_skipped():
 
 def test_a_frozen_model_is_named_where_a_step_calls_it():
     calls = line(70, computing=0.1)
-    heard = {"callers": [["train.py", 1, "train.py", 70]], "frozen": ["base"]}
+    heard = {"callers": [["train.py", 1, ["train.py", 70]]], "frozen": ["base"]}
     heard |= {"places": [["train.py", 1], ["train.py", 70]]}
     (tip,) = tips(of(FROZEN, calls), heard)
     assert (tip.cause, tip.lines) == ("frozen-layers", (1, 0))
@@ -328,7 +328,7 @@ def test_a_frozen_model_is_named_where_a_step_calls_it():
 
 def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
     defined = line(5, code="@tf.function")
-    heard = {"definitions": [["train.py", 1, "train.py", 5]]}
+    heard = {"definitions": [["train.py", 1, ["train.py", 5]]]}
     heard |= {"places": [["train.py", 1], ["train.py", 5]]}
     shapes = Retraced(name="step", count=70, seconds=3.0, because=("x: [3], then [4]",))
     (tip,) = tips(of(but(TRACED, traces=(shapes,)), defined), heard)

@@ -1,6 +1,5 @@
 """What a cause is: when it applies, what to do, what to type, what to mind."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,38 +112,31 @@ class View:
         places = enumerate(charges.get("places", ()))
         lines = {tuple(place): account.lines[number] for number, place in places}
 
-        def with_values(entries: Iterable[Any]) -> tuple[tuple[Line, Any], ...]:
-            """Pairs of ``[file, line, value]`` whose line is in the account."""
+        def with_values(name: str) -> tuple[tuple[Line, Any], ...]:
+            """What is ``[file, line, value]``, where the line is in the account."""
             return tuple(
                 (lines[file, number], value)
-                for file, number, value in entries
+                for file, number, value in charges.get(name, ())
                 if (file, number) in lines
             )
 
         def pairs(name: str) -> tuple[tuple[Line, Line], ...]:
-            """Pairs of ``[file, line, file, line]`` whose lines are in the account."""
-            entries = charges.get(name, ())
-            nested = (
-                (file, n, lines.get((other, at))) for file, n, other, at in entries
-            )
-            return tuple(pair for pair in with_values(nested) if pair[1] is not None)
+            """The same where the value is a file and a line, too."""
+            places = ((line, tuple(place)) for line, place in with_values(name))
+            return tuple((line, lines[p]) for line, p in places if p in lines)
 
-        # The most in one trace: a function may be traced again.
-        backward = Counter[tuple[str, int]]()
-        for trace in charges.get("traces", ()):
-            backward |= Counter(map(tuple, trace["backward"]))
         return cls(
             account=account,
             frozen=frozenset(charges.get("frozen", ())),
-            iterators=with_values(charges.get("iterators", ())),
-            backward=with_values((*place, count) for place, count in backward.items()),
+            iterators=with_values("iterators"),
+            backward=with_values("backward"),
             settings={
                 text: lines.get(tuple(place or ()))
                 for text, place in charges.get("settings", ())
             },
             callers=pairs("callers"),
             definitions=pairs("definitions"),
-            padded=with_values(charges.get("padded", ())),
+            padded=with_values("padded"),
         )
 
     def share(self, *lines: Line) -> float:
