@@ -11,7 +11,6 @@ from perfkit.training.diagnose.causes import (
     lines,
     machine,
     model,
-    retracing,
     stages,
     steps,
     surroundings,
@@ -21,7 +20,7 @@ from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (*(steps, surroundings, lines, stages, batches, model, retracing, machine),)
+_FAMILIES = (steps, surroundings, lines, stages, batches, model, machine)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES
