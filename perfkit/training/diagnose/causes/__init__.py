@@ -1,7 +1,7 @@
 """What slows a training: one record for each cause, in a file for each family.
 
-A record is a ``KnownCause`` (``diagnose/cause.py``) below the functions that it names.
-Whatever record a file of ``_FAMILIES`` defines is known and tried.
+A record is a ``KnownCause`` below the functions that it names. Whatever record a file
+of ``_FAMILIES`` defines is known and tried.
 """
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
