@@ -8,6 +8,7 @@ from perfkit.training.diagnose.facts import Facts
 # The cause of each change; of all others it is a callback.
 CAUSES = {
     "XLA": "xla",
+    "without validation": "validation",
     "parallel maps": "serial-map",
     "cache": "no-cache",
     "prefetch": "no-prefetch",
