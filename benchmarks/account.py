@@ -24,7 +24,7 @@ from pathlib import Path
 from perfkit.errors import PerfkitError
 from perfkit.progress import Display
 from perfkit.questions.runs import watch
-from perfkit.training.account.lines import open_lines
+from perfkit.training.account.session import open_lines
 
 CASES = Path(__file__).parent / "cases"
 # Two accounts of one script may differ by so much.

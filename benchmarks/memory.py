@@ -22,7 +22,6 @@ from perfkit.findings.account_report import memory_advice
 from perfkit.progress import Display
 from perfkit.questions.runs import watch
 from perfkit.training.account import session
-from perfkit.training.account.lines import open_lines
 from perfkit.training.account.memory import growth_of
 
 MODEL = """
@@ -189,7 +188,7 @@ def row(name: str, each: float, text: str, budget: float) -> bool:
         os.chdir(folder)
         try:
             longer = budget * (LONGER if name in TRACED else 1)
-            account = watch(open_lines(path, longer, folder), Display())
+            account = watch(session.open_lines(path, longer, folder), Display())
         finally:
             os.chdir(before)
     growth, is_right = account.growth, account.growth is None and not account.error

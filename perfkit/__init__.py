@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from perfkit.questions.gallery import chart
     from perfkit.questions.parameters import Choice, Folder, Range
     from perfkit.questions.runs import run
-    from perfkit.training.account.lines import lines
+    from perfkit.training.account.session import lines
     from perfkit.training.diagnose.diagnose import diagnose
     from perfkit.training.diagnose.steps import steps
     from perfkit.training.profile.profile import profile
@@ -115,7 +115,7 @@ _NAMES = {
     "questions.gallery": "chart",
     "questions.parameters": "Choice Folder Range",
     "questions.runs": "run",
-    "training.account.lines": "lines",
+    "training.account.session": "lines",
     "training.diagnose.diagnose": "diagnose",
     "training.diagnose.steps": "steps",
     "training.profile.profile": "profile",

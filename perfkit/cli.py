@@ -146,7 +146,7 @@ def _lines(args: Namespace) -> int:
     from perfkit.findings.account import Account
     from perfkit.findings.store import to_json
     from perfkit.questions.runs import watch
-    from perfkit.training.account.lines import open_lines
+    from perfkit.training.account.session import open_lines
 
     _check_writable(args.json)
     opened = open_lines(

@@ -172,11 +172,11 @@ def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
     totals = (line.total_s for line in account.lines)
     folded_s = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
-    lines, share = (
-        units.count(len(folded_s), "line"),
-        units.percent(account.share(sum(folded_s))),
-    )
-    folded = f"{lines} with less than 1 %, {share} together" if folded_s else ""
+    folded = ""
+    if folded_s:
+        share = units.percent(account.share(sum(folded_s)))
+        lines = units.count(len(folded_s), "line")
+        folded = f"{lines} with less than 1 %, {share} together"
     return Listing(tuple(_rows(account)), tuple(KINDS), folded)
 
 

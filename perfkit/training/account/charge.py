@@ -29,16 +29,15 @@ from perfkit.findings.account import (
 from perfkit.training.account.collect import RAW
 from perfkit.training.account.graph import Charged, Graphs
 from perfkit.training.account.places import IN_GRAPHS, Kind, Place
-from perfkit.training.account.sampler import VALIDATION
+from perfkit.training.account.sampler import VALIDATION, Key
 from perfkit.training.account.trace import (
     Grid,
     Intervals,
+    Operation,
     Window,
-    is_python,
     read,
     whole_steps,
 )
-from perfkit.training.account.watch import ITER
 from perfkit.training.profile.course import traces
 
 # What samples of a kind are charged as; all others are Python.
@@ -57,19 +56,9 @@ _STATES = re.compile(r"^(?:Finite|Forever|Empty)")
 _MOST_TYPES = 12
 # What is told as it was collected.
 _AS_SEEN = (
-    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced"),
-    *(
-        "epochs",
-        "ended",
-        "error",
-        "calls",
-        "frozen",
-        "signatures",
-        "traces",
-        "settings",
-        "padded",
-    ),
-    *("memory", "models", "fills"),
+    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced", "epochs"),
+    *("ended", "error", "iterators", "frozen", "signatures", "settings"),
+    *("padded", "memory", "models", "fills"),
 )
 
 
@@ -111,8 +100,6 @@ _Context = tuple[Place | None, str, bool]
 _Shares = dict[tuple[Place | None, str], float]
 # Which pieces of a window count.
 Mask = NDArray[np.bool_]
-# Place, call, kind, and whether it repeats; see ``sampler.Key``.
-_Label = tuple[Place | None, str, str, bool]
 
 
 def charge(folder: str) -> dict[str, Any]:
@@ -135,9 +122,10 @@ def _above(path: str) -> Iterator[str]:
 
 class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
-        # Recordings of GPUs are from before padding was heard and memory was read.
-        unread = {"memory": [], "models": [], "fills": (False, False)}
-        self.raw = raw = {"padded": [], **unread} | raw
+        # Recordings of GPUs are from before these were noted.
+        unnoted: dict[str, Any] = {"fills": (False, False)}
+        unnoted |= dict.fromkeys(("padded", "memory", "models", "iterators"), ())
+        self.raw = raw = unnoted | raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
         self.once_s = self.elsewhere_s = 0.0
@@ -146,9 +134,8 @@ class _Charging:
         total = sum(background.values())
         # Shares of the Python in other threads, by line.
         self.threads = {p: s / total for p, s in background.items() if total}
-        self.keys: list[_Label] = [
-            (tuple(place) if place else None, call, kind, repeats)
-            for place, call, kind, repeats in raw["keys"]
+        self.keys = [
+            Key(tuple(place) if place else None, *rest) for place, *rest in raw["keys"]
         ]
         makers = {(k, n): (file, line) for k, n, file, line in raw["made"]}
         trains = frozenset(t["name"] for t in raw["traces"] if t["trains"])
@@ -165,20 +152,25 @@ class _Charging:
         self.untraced_s = float(sum(repeated))
         self.updates = sum(w["updates"][1] - w["updates"][0] for _, w in self.windows)
         # How often each operation of a step ran.
-        self.runs = Counter[tuple[str, str, str, bool]]()
+        self.runs = Counter[Operation]()
         self.shares: dict[_Context, _Shares] = defaultdict(lambda: defaultdict(float))
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(
             lambda: defaultdict(float)
         )
         # Seconds of each trace since the training began, by line and function.
         self.traces: dict[tuple[Place, str], list[float]] = defaultdict(list)
+        # Times a line asked for gradients, the most in one trace: a function may be
+        # traced again.
+        self.backward = Counter[Place]()
         for trace in raw["traces"]:
+            self.backward |= Counter(map(tuple, trace["backward"]))
             if trace["place"] and trace["at"] >= raw["trained_at"]:
                 key = tuple(trace["place"]), trace["name"]
                 self.traces[key].append(trace["seconds"])
         # Lines that had functions traced, each with the line where that begins.
         self.definitions: list[list[Any]] = []
-        self.call_counts = {(f, n): count for f, n, _, count in raw["calls"]}
+        self.call_counts = {(f, n): count for f, n, count in raw["iterators"]}
+        self.call_counts |= {(f, n): count for f, n, _, count in raw["calls"]}
         # Of the input: how long it worked, and how long a step waited for that.
         self.input_s: dict[Place | None, float] = defaultdict(float)
         self.used_s: dict[Place | None, float] = defaultdict(float)
@@ -189,7 +181,7 @@ class _Charging:
         self._add_samples()
         self._add_calls()
         self._add_traces()
-        self._add_setters()
+        self._add_lines_of_causes()
         self._add_beside()
         self._add_stages()
         return self._as_note()
@@ -235,7 +227,7 @@ class _Charging:
         self,
         window: Window,
         grid: Grid,
-        labels: list[_Label],
+        labels: list[Key],
         context: _Context,
         steps: Intervals,
         inputs: Intervals,
@@ -282,11 +274,11 @@ class _Charging:
             spent = grid.spent(intervals, weight / np.maximum(count, 1))
             sums = np.bincount(intervals.numbers, spent, len(window.names))
             for number in np.flatnonzero(sums > 0):
-                name, seconds = window.names[number], float(sums[number])
-                if is_python(name[1]):
+                operation, seconds = window.names[number], float(sums[number])
+                if operation.is_python:
                     self._share_python(shares, place, seconds, kind)
                     continue
-                owner = self._charged(name)
+                owner = self._charged(operation)
                 if kind == INPUT:
                     self._share_input(shares, owner.place, seconds, near=near)
                     continue
@@ -295,7 +287,7 @@ class _Charging:
                 if intervals is steps and int(number) in launched:
                     self.starts[context][to] += seconds
                 if not near:
-                    self._note_part(to, owner, name[1], seconds)
+                    self._note_part(to, owner, operation.kind, seconds)
         of_stages = member * waits * (input_n == 0) * (stage_n > 0)
         spent = grid.spent(window.stages, of_stages / np.maximum(stage_n, 1))
         for number, seconds in zip(window.stages.numbers, spent, strict=True):
@@ -308,7 +300,7 @@ class _Charging:
             if (
                 following >= 0
                 and not launched
-                and not is_python(window.names[following][1])
+                and not window.names[following].is_python
             ):
                 to = self._charged(window.names[following]).place or place
             shares[to, COMPUTING] += gap_s
@@ -317,7 +309,7 @@ class _Charging:
         for following, gap_s in grid.before(inputs, of_nothing * spans):
             if following < 0:
                 shares[place, WAITING] += gap_s
-            elif is_python(window.names[following][1]):
+            elif window.names[following].is_python:
                 self._share_python(shares, place, gap_s, INPUT)
             else:
                 to = self._charged(window.names[following]).place
@@ -340,22 +332,22 @@ class _Charging:
             shares[to, INPUT if kind == INPUT else PYTHON] += seconds * share
             self.rows[to].parts[THREAD] += seconds * share
 
-    def _is_input(self, name: tuple[str, str, str, bool]) -> bool:
-        if not name[3]:
+    def _is_input(self, operation: Operation) -> bool:
+        if not operation.of_input:
             return False
         # A loop over a dataset within a function trains in a function of the input.
-        plain = name[0].rpartition("/body/")[2]
+        plain = operation.name.rpartition("/body/")[2]
         functions = {
             function
             for function, operations in self.graphs.operations.items()
-            if name[0] in operations or plain in operations
+            if operation.name in operations or plain in operations
         }
         of_data = any(function.startswith("Dataset_") for function in functions)
         return of_data or not functions & self.graphs.trains
 
-    def _charged(self, name: tuple[str, str, str, bool]) -> Charged:
-        operation, _, function, of_input = name
-        return self.graphs.charge(operation, function, of_input=of_input)
+    def _charged(self, operation: Operation) -> Charged:
+        name, _, function, of_input = operation
+        return self.graphs.charge(name, function, of_input=of_input)
 
     def _place_of_stage(self, number: int) -> Place | None:
         is_known = number < len(self.stage_places)
@@ -378,21 +370,21 @@ class _Charging:
         kernels = np.bincount(window.kernels.numbers, minlength=len(window.names))
         counts = np.where(counts, counts, kernels)
         for number in np.flatnonzero(counts):
-            self.runs[window.names[number]] += int(counts[number])
-            name, type_, function, _ = window.names[number]
-            owner = self._charged(window.names[number])
+            operation = window.names[number]
+            self.runs[operation] += int(counts[number])
+            owner = self._charged(operation)
             if owner.place is not None:
                 row = self.rows[owner.place]
                 row.operations += int(counts[number])
-                row.types[type_][0] += int(counts[number])
+                row.types[operation.kind][0] += int(counts[number])
                 if owner.part == "optimizer":
-                    elements = self.graphs.elements(name, function)
+                    elements = self.graphs.elements(operation.name, operation.function)
                     row.elements = max(row.elements, elements)
         lengths = np.bincount(
             inputs.numbers, inputs.end - inputs.begin, len(window.names)
         )
         for number in np.flatnonzero(lengths):
-            if not is_python(window.names[number][1]):
+            if not window.names[number].is_python:
                 place = self._charged(window.names[number]).place
                 self.input_s[place] += float(lengths[number])
         spent = window.stages.end - window.stages.begin
@@ -428,7 +420,8 @@ class _Charging:
             if kind in IN_GRAPHS:
                 self._spread(place, call, kind, seconds)
             row = self.rows[place]
-            row.calls["fit" if call == VALIDATION else call][1] += seconds
+            if call:
+                row.calls["fit" if call == VALIDATION else call][1] += seconds
             if kind not in IN_GRAPHS:
                 row.seconds[_OF_SAMPLES.get(kind, PYTHON)] += seconds
                 row.eager_s += seconds * (kind == Kind.COMPUTING)
@@ -469,10 +462,7 @@ class _Charging:
     def _add_calls(self) -> None:
         for file, line, name, count in self.raw["calls"]:
             if (file, line) in self.rows or count > _FEW_TRACES:
-                row = self.rows[file, line]
-                # A loop over the data makes iterators, and is no call that takes time.
-                if name != ITER:
-                    row.calls[name][0] = count
+                self.rows[file, line].calls[name][0] = count
         # What takes no gradients makes steps all the same: most of their operations
         # run once in each.
         runs = sorted(self.runs.values()) or [1]
@@ -483,26 +473,25 @@ class _Charging:
                 counts[0] /= steps
 
     def _add_traces(self) -> None:
-        for trace in self.raw["traces"]:
-            for place in trace["backward"]:
-                # It has a row, although its operations are others'.
-                self.rows[tuple(place)].backward_s += 0.0
         for (place, name), times in self.traces.items():
             if len(times) > _FEW_TRACES:
                 about = {"name": name, "count": len(times), "seconds": sum(times)}
                 self.rows[place].traces.append(about)
                 if definition := self.raw["definitions"].get(name):
-                    # It has a row, although its time is its caller's.
-                    self.rows[tuple(definition)].beside_s += 0.0
-                    self.definitions.append([*place, *definition])
+                    self.definitions.append([*place, definition])
 
-    def _add_setters(self) -> None:
-        places = [place for _, place in self.raw["settings"] if place]
-        for file, line, _ in (*self.raw["padded"], *self.raw["models"]):
-            places.append((file, line))
+    def _add_lines_of_causes(self) -> None:
+        """Give a row to lines that causes name although their time is on others."""
+        raw = self.raw
+        places = [
+            *self.backward,
+            *(place for _, place in raw["settings"] if place),
+            *(entry[:2] for entry in (*raw["padded"], *raw["models"])),
+            *(entry[:2] for entry in raw["iterators"] if entry[2] > _FEW_TRACES),
+            *(definition for *_, definition in self.definitions),
+        ]
         for place in places:
-            # It has a row, although it takes no time itself.
-            self.rows[tuple(place)].beside_s += 0.0
+            self.rows.setdefault(tuple(place), Row())
 
     def _add_beside(self) -> None:
         if not self.traced_s:
@@ -530,7 +519,7 @@ class _Charging:
             place = self.stage_places[number]
             if place and not count:
                 # It has a row, although it takes no time itself.
-                self.rows[place].beside_s += 0.0
+                self.rows.setdefault(place, Row())
             if place in self.rows:
                 self.rows[place].stages.append(len(self.stages))
             given = below[path] or inside[path]
@@ -576,9 +565,10 @@ class _Charging:
             "elsewhere_s": self.elsewhere_s,
             "stages": self.stages,
             "traced_s": self.traced_s,
+            "backward": [[*place, count] for place, count in self.backward.items()],
             "definitions": self.definitions,
             "callers": [
-                [*place, *calls.most_common(1)[0][0]]
+                [*place, calls.most_common(1)[0][0]]
                 for place, calls in self.graphs.callers.items()
             ],
             **{name: self.raw[name] for name in _AS_SEEN},

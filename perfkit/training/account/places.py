@@ -2,7 +2,6 @@
 
 import dis
 import functools
-import importlib
 import inspect
 import itertools
 import os
@@ -178,31 +177,28 @@ def _targets(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{p}{os.sep}" for p in folders if any(p.glob("*.dist-info")))
 
 
-# Kept apart by what they are: a layer and a loss may have the same name.
-MADE = {
-    "layer": "keras.layers.Layer",
-    "optimizer": "keras.optimizers.Optimizer",
-    "loss": "keras.losses.Loss",
-    "metric": "keras.metrics.Metric",
-    "callback": "keras.callbacks.Callback",
-}
-
-
 def note_makers(
     places: Places, note: Callable[[Any, str, Place | None], object]
 ) -> None:
     """Call ``note`` for each object of Keras that is made from now on.
 
-    It takes the object, its kind in ``MADE``, and the line of the user's that made it,
-    None for an object that no such line made.
+    It takes the object, its kind, such as ``"layer"``, and the line of the user's that
+    made it, None for an object that no such line made.
     """
+    import keras
 
     def hear(kind: str, item: Any, frame: FrameType) -> None:
         note(item, kind, places.place(frame, item))
 
-    for kind, path in MADE.items():
-        module, _, name = path.rpartition(".")
-        owner = getattr(importlib.import_module(module), name)
+    # Kept apart by what they are: a layer and a loss may have the same name.
+    owners = {
+        "layer": keras.layers.Layer,
+        "optimizer": keras.optimizers.Optimizer,
+        "loss": keras.losses.Loss,
+        "metric": keras.metrics.Metric,
+        "callback": keras.callbacks.Callback,
+    }
+    for kind, owner in owners.items():
         _after_init(owner, functools.partial(hear, kind))
 
 

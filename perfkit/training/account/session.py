@@ -1,4 +1,7 @@
-"""One account, from running the script to the saved record: ``perfkit.lines()``."""
+"""Where the seconds of a script go: ``perfkit.lines("train.py")``.
+
+An account, from running the script to the saved record.
+"""
 
 import datetime
 import functools
@@ -25,6 +28,8 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.store import save
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
+from perfkit.questions.replay import recordings_of, replay_from
+from perfkit.questions.runs import home_of, seconds, watch_here
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
 from perfkit.training.account.memory import growth_of
@@ -34,10 +39,13 @@ from perfkit.training.diagnose.maker import (
     LineNames,
     assigned,
     digest,
+    maker,
     name_of,
 )
+from perfkit.training.diagnose.script import whole_script
 
 CHARGED = "charged"
+_LEAST_S = 5.0
 _SLICE_S = 0.1
 _SILENCE_S = 60.0
 # What charging takes at most.
@@ -55,6 +63,62 @@ _AS_TOLD = (
     *("samples", "updates", "ended", "untraced", "uncontained"),
 )
 _OF_ROWS = ("beside_s", "operations", "starting_s", "eager_s", "elements")
+
+
+def lines(
+    training: Callable[[], Any] | str | Path,
+    /,
+    *,
+    budget: float | None = None,
+    folder: str | Path | None = None,
+    arguments: tuple[str, ...] = (),
+    source: bool = True,
+    replay: str | Path | None = None,
+) -> Account:
+    """Show where the time of a script goes, line by line, without an A/B test.
+
+    The script runs unchanged to its end or for the budget; its writes stay apart from
+    your files. A kernel interrupt or Ctrl-C is Stop: the account then holds the results
+    so far.
+
+    Args:
+        training: A script, ``"train.py"``, a notebook, or a function that makes a
+            training, as ``perfkit.diagnose`` takes it.
+        budget: Seconds to watch it, 30 by default; up to four times as long if it has
+            hardly trained by then.
+        folder: Where the account is saved; None for ``perfkit-findings`` here.
+        arguments: The script's own, as on its command line.
+        source: Whether lines of your code go into the account.
+        replay: A recorded account of exactly this code to show instead of a run.
+
+    Raises:
+        BadParameterError: ``training`` is not a training, or the budget is not a time.
+        MissingPartError: There is no Keras 3 on TensorFlow, or no such recording.
+        RunError: It cannot be run; the sentence says why.
+    """
+    session = open_lines(training, budget, folder, arguments, source, replay)
+    if isinstance(session, Account):
+        return session
+    return watch_here(session)
+
+
+def open_lines(
+    training: Any,
+    budget: float | None = None,
+    folder: str | Path | None = None,
+    arguments: tuple[str, ...] = (),
+    source: bool = True,
+    replay: str | Path | None = None,
+) -> "AccountSession | Account":
+    """Make an account's session, not yet begun, or find the recording in its place."""
+    make = maker(training, arguments, read=whole_script)
+    if where := replay_from(replay):
+        accounts = recordings_of(name_of(make), digest(make), where, Account)
+        return replace(max(accounts, key=lambda a: a.recorded), replayed=True)
+    spent_s = collect.USUAL_S
+    if budget is not None:
+        spent_s = max(_LEAST_S, seconds("budget", budget))
+    return AccountSession(make, budget=spent_s, folder=home_of(folder), source=source)
 
 
 class AccountSession:
@@ -258,7 +322,7 @@ def _line(
     file, cell, number = names.locate(*place)
     # Both in the seconds of the windows.
     traced, parts = sum(row["parts"].values()), row["parts"]
-    calls = [call for call in row["calls"].items() if call[0]]
+    calls = sorted(row["calls"].items(), key=lambda call: -call[1][1])
     return Line(
         file=file,
         cell=cell,
@@ -267,7 +331,7 @@ def _line(
         seconds={k: s for k, s in row["seconds"].items() if s > 0},
         calls=tuple(
             Call(name=name, count=int(count), seconds=spent)
-            for name, (count, spent) in sorted(calls, key=lambda item: -item[1][1])[:8]
+            for name, (count, spent) in calls[:8]
         ),
         types=tuple((name, n) for name, (n, _) in row["types"].items()),
         parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,12 +182,32 @@ def whole_steps(operations: Intervals, seconds: float) -> tuple[float, float] | 
     return float(first[rarest]), float(last[rarest])
 
 
+class Operation(NamedTuple):
+    """An operation as a window names it.
+
+    Attributes:
+        kind: Its type, such as ``"MatMul"``.
+        function: That it is part of; "" where nothing says so.
+        of_input: Whether the input runs it.
+    """
+
+    name: str
+    kind: str
+    function: str = ""
+    of_input: bool = False
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it runs Python."""
+        return self.kind in _PYTHON
+
+
 @dataclass
 class Window:
     """What one window holds.
 
     Attributes:
-        names: Of operations: name, type, function, and whether the input runs it.
+        names: Of all operations.
         operations: Intervals of these on the processor; with a GPU it starts kernels.
         kernels: Intervals of these on a GPU.
         copies: To a GPU.
@@ -198,7 +218,7 @@ class Window:
             pipeline: ``"…::Filter::Shuffle"`` gives its own to a filter.
     """
 
-    names: list[tuple[str, str, str, bool]]
+    names: list[Operation]
     operations: Intervals
     kernels: Intervals
     copies: Intervals
@@ -248,20 +268,19 @@ def read(path: Path, started: float) -> Window:
             _host(plane, zero, reading)
         elif plane.name.startswith("/device:GPU"):
             _device(plane, zero, reading)
-    names: dict[tuple[str, str, str, bool], int] = {}
+    names: dict[Operation, int] = {}
     operations = []
     for name, kind, owner, begin, end, of_input in reading.waiting:
         captured = of_input or owner in reading.captured
-        key = name, kind, reading.functions.get(owner, ""), captured
-        operations.append((begin, end, names.setdefault(key, len(names))))
+        operation = Operation(name, kind, reading.functions.get(owner, ""), captured)
+        operations.append((begin, end, names.setdefault(operation, len(names))))
     # A kernel is of the operation that started it.
-    started_by = {key[:2]: number for key, number in names.items()}
+    started_by = {operation[:2]: number for operation, number in names.items()}
     kernels = []
     for name, kind, begin, end in reading.kernels:
         if (name, kind) not in started_by:
-            started_by[name, kind] = names.setdefault(
-                (name, kind, "", False), len(names)
-            )
+            operation = Operation(name, kind)
+            started_by[name, kind] = names.setdefault(operation, len(names))
         kernels.append((begin, end, started_by[name, kind]))
     return Window(
         list(names),
@@ -492,8 +511,3 @@ def _device(plane: Any, zero: float, reading: _Reading) -> None:
                 name, kind = reading.modules.get((module, hlo), hlo), "XLA"
             name = name or kind or events[event.metadata_id]
             reading.kernels.append((name, kind, *_span(event, base)))
-
-
-def is_python(kind: str) -> bool:
-    """Whether a type of operation runs Python."""
-    return kind in _PYTHON

@@ -36,8 +36,6 @@ from perfkit.training.diagnose.tracing import Tracing
 
 # In the name of a dataset, before the number of the stage.
 STAGE = "perfkit:"
-# What iterators over a dataset are counted as, among the calls.
-ITER = "iter"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
@@ -50,8 +48,8 @@ JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
 ENOUGH_UPDATES = 20
 
 
-# An operation of a graph; see ``graph.Graphs``.
-Operation = tuple[Place | None, int, bool, int, str]
+# Where an operation of a graph comes from; see ``graph.Graphs``.
+Origin = tuple[Place | None, int, bool, int, str]
 
 
 @dataclass
@@ -83,6 +81,7 @@ class Watch:
         makers: Lines that made an object, by its kind and name.
         stages: Lines and kinds of the stages of ``tf.data``, by their number.
         calls: How often a line called a public method of Keras.
+        iterators: How many iterators over a dataset a line made.
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
@@ -104,8 +103,9 @@ class Watch:
     callbacks: dict[int, Place] = field(default_factory=dict)
     stages: list[tuple[Place | None, str]] = field(default_factory=list)
     calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    iterators: Counter[Place] = field(default_factory=Counter)
     traces: list[Trace] = field(default_factory=list)
-    operations: dict[str, dict[str, Operation]] = field(default_factory=dict)
+    operations: dict[str, dict[str, Origin]] = field(default_factory=dict)
     epochs: list[list[float]] = field(default_factory=list)
     memory: MemoryReadings = field(default_factory=MemoryReadings)
     models: Counter[Place] = field(default_factory=Counter)
@@ -161,6 +161,7 @@ class Watch:
             "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
             "stages": [[place, kind] for place, kind in self.stages],
             "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
+            "iterators": [[*place, count] for place, count in self.iterators.items()],
             "traces": [asdict(trace) for trace in self.traces],
             "signatures": [[trace.name, trace.arguments] for trace in anew],
             "definitions": {
@@ -267,7 +268,7 @@ class Watch:
                 if self.places.role(frame.f_code) == Kind.USER:
                     place = place_of(frame)
                     self.memory.note_end("pass", place)
-                    self.calls[place, ITER] += 1
+                    self.iterators[place] += 1
                     break
                 if package_at(frame) in LIBRARIES:
                     break
@@ -276,31 +277,20 @@ class Watch:
         owner.__iter__ = call
 
     def _note_epochs(self, owner: Any) -> None:
-        begin, end = owner.on_epoch_begin, owner.on_epoch_end
-        step = owner.on_train_batch_end
-
-        @functools.wraps(begin)
-        def begins(*args: Any, **kwargs: Any) -> Any:
+        def begin(*_: Any) -> None:
             self.epochs.append([time.perf_counter(), 0.0])
-            return begin(*args, **kwargs)
 
-        @functools.wraps(end)
-        def ends(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return end(*args, **kwargs)
-            finally:
-                if self.epochs:
-                    self.epochs[-1][1] = time.perf_counter()
-                    place = self.places.place(sys._getframe(1))
-                    self.memory.note_end("epoch", place)
+        def end(*_: Any) -> None:
+            if self.epochs:
+                self.epochs[-1][1] = time.perf_counter()
+                self.memory.note_end("epoch", self.places.place(sys._getframe(1)))
 
-        @functools.wraps(step)
-        def steps(*args: Any, **kwargs: Any) -> Any:
+        def step(*_: Any) -> None:
             self.steps += 1
-            return step(*args, **kwargs)
 
-        owner.on_epoch_begin, owner.on_epoch_end = begins, ends
-        owner.on_train_batch_end = steps
+        _hook(owner, "on_epoch_begin", before=begin)
+        _hook(owner, "on_epoch_end", after=end)
+        _hook(owner, "on_train_batch_end", before=step)
 
     def _note_gradients(self, owner: Any, name: str) -> None:
         original = getattr(owner, name)
@@ -323,19 +313,8 @@ class Watch:
         setattr(owner, name, call)
 
     def _note_tapes(self, owner: Any) -> None:
-        enter, leave = owner.__enter__, owner.__exit__
-
-        @functools.wraps(enter)
-        def enters(tape: Any) -> Any:
-            self._tapes().append(tape)
-            return enter(tape)
-
-        @functools.wraps(leave)
-        def leaves(tape: Any, *error: Any) -> Any:
-            self._tapes().remove(tape)
-            return leave(tape, *error)
-
-        owner.__enter__, owner.__exit__ = enters, leaves
+        _hook(owner, "__enter__", before=lambda tape: self._tapes().append(tape))
+        _hook(owner, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
 
     def _tapes(self) -> list[Any]:
         """The tapes that record in this thread."""
@@ -410,7 +389,7 @@ class Watch:
                 if name not in operations and len(operations) < _MOST_OPERATIONS:
                     operations[name] = self._charged(operation)
 
-    def _charged(self, operation: Any) -> Operation:
+    def _charged(self, operation: Any) -> Origin:
         place, layers, in_fit, part = None, 0, False, ""
         for frame in reversed(_frames(operation.traceback)):
             file = frame.filename
@@ -426,6 +405,27 @@ class Watch:
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
         return place, layers, in_fit, _elements(operation), part
+
+
+def _hook(
+    owner: Any,
+    name: str,
+    before: Callable[..., object] = lambda *_: None,
+    after: Callable[..., object] = lambda *_: None,
+) -> None:
+    """Call something before and after each call of a method, with its arguments."""
+    original = getattr(owner, name)
+
+    # The sampler skips frames of this name.
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before(*args)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            after(*args)
+
+    setattr(owner, name, call)
 
 
 def _marked(original: Callable[..., Any]) -> Callable[..., Any]:

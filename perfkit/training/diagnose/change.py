@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.statistics import Comparison
@@ -37,20 +36,6 @@ def of_data(change: Callable[[Any], Any]) -> Callable[[Training], None]:
         training.data = change(training.data)
 
     return apply
-
-
-def with_option(name: str, value: object) -> Callable[[Training], None]:
-    """What gives a pipeline an option, such as ``"autotune.enabled"``."""
-    outer, _, last = name.rpartition(".")
-
-    def add_option(dataset: Any) -> Any:
-        import tensorflow as tf
-
-        options = tf.data.Options()
-        setattr(attrgetter(outer)(options) if outer else options, last, value)
-        return dataset.with_options(options)
-
-    return of_data(add_option)
 
 
 @dataclass(frozen=True, kw_only=True)

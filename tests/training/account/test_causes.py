@@ -24,13 +24,13 @@ def found(cause, made, **more):
     """The tips of one cause, whatever the others say."""
     if isinstance(made, tuple):
         made, more = made
-    calls = [(made.lines[n], name, count) for n, name, count in more.get("calls", ())]
-    backward = [(made.lines[n], count) for n, count in more.get("backward", ())]
-    frozen = frozenset(more.get("frozen", ()))
-    settings = dict.fromkeys(more.get("settings", ()))
-    padded = tuple((made.lines[n], share) for n, share in more.get("padded", ()))
-    seen = View(made, frozen, tuple(calls), tuple(backward), settings, (), (), padded)
-    return [*BY_ID[cause].tips(seen)]
+    heard = {
+        name: tuple((made.lines[n], value) for n, value in more.get(name, ()))
+        for name in ("iterators", "backward", "padded")
+    }
+    heard["frozen"] = frozenset(more.get("frozen", ()))
+    heard["settings"] = dict.fromkeys(more.get("settings", ()))
+    return [*BY_ID[cause].tips(View(account=made, **heard))]
 
 
 def stages(*kinds, line=0, given=0, out=0):
@@ -128,16 +128,20 @@ CASES = {
         of(but(PREDICTS, seconds={"set-up": 1.0, "computing": 3.0})),
     ],
     "compile-in-loop": [
-        (of(TRACED, line(5, python=0.1)), {"calls": [(1, "compile", 40)]}),
-        (of(TRACED, line(5, python=0.1)), {"calls": [(1, "compile", 2)]}),
-        (of(but(TRACED, traces=()), line(5)), {"calls": [(1, "compile", 40)]}),
+        of(TRACED, line(5, python=0.1, calls=[("compile", 40, 0.1)])),
+        of(TRACED, line(5, python=0.1, calls=[("compile", 2, 0.1)])),
+        of(but(TRACED, traces=()), line(5, calls=[("compile", 40, 0.0)])),
     ],
     "fit-in-loop": [
         of(FITS),
         of(calling(FITS, ("fit", 3, 4.0))),
         of(but(FITS, seconds={"computing": 4.0, "set-up": 0.1})),
         # Then `compile` in the loop is what costs.
-        (of(but(FITS, traces=TRACED.traces)), {"calls": [(0, "compile", 40)]}),
+        of(
+            calling(
+                but(FITS, traces=TRACED.traces), ("fit", 40, 4.0), ("compile", 40, 0.0)
+            )
+        ),
     ],
     "evaluated-often": [
         of(EVALUATES),
@@ -165,7 +169,7 @@ CASES = {
         of(TRACED),
         of(but(TRACED, traces=())),
         of(calling(TRACED, ("fit", 1, 3.0))),
-        (of(TRACED), {"calls": [(0, "compile", 40)]}),
+        of(calling(TRACED, ("compile", 40, 0.0))),
     ],
     "model-called-eagerly": [
         of(EAGER_MODEL),
@@ -226,10 +230,9 @@ CASES = {
         of(SLOW_INPUT, kinds=["MemoryCache", "FiniteTake"]),
     ],
     "iterator-anew": [
-        (of(line(7), SLOW_INPUT), {"calls": [(0, "iter", 5000)]}),
-        (of(line(7), SLOW_INPUT), {"calls": [(0, "iter", 8)]}),
-        (of(line(7), LITTLE_INPUT, DENSE), {"calls": [(0, "iter", 5000)]}),
-        (of(line(7), SLOW_INPUT), {"calls": [(0, "__iter__", 5000)]}),
+        (of(line(7), SLOW_INPUT), {"iterators": [(0, 5000)]}),
+        (of(line(7), SLOW_INPUT), {"iterators": [(0, 8)]}),
+        (of(line(7), LITTLE_INPUT, DENSE), {"iterators": [(0, 5000)]}),
     ],
     "single-elements": [
         of(SLOW_INPUT, kinds=["FlatMap"], out=9000),
@@ -316,7 +319,7 @@ def test_what_is_skipped_is_named_where_it_is_skipped():
 
 def test_a_frozen_model_is_named_where_a_step_calls_it():
     calls = line(70, computing=0.1)
-    heard = {"callers": [["train.py", 1, "train.py", 70]], "frozen": ["base"]}
+    heard = {"callers": [["train.py", 1, ["train.py", 70]]], "frozen": ["base"]}
     heard |= {"places": [["train.py", 1], ["train.py", 70]]}
     (tip,) = tips(of(FROZEN, calls), heard)
     assert (tip.cause, tip.lines) == ("frozen-layers", (1, 0))
@@ -325,7 +328,7 @@ def test_a_frozen_model_is_named_where_a_step_calls_it():
 
 def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
     defined = line(5, code="@tf.function")
-    heard = {"definitions": [["train.py", 1, "train.py", 5]]}
+    heard = {"definitions": [["train.py", 1, ["train.py", 5]]]}
     heard |= {"places": [["train.py", 1], ["train.py", 5]]}
     shapes = Retraced(name="step", count=70, seconds=3.0, because=("x: [3], then [4]",))
     (tip,) = tips(of(but(TRACED, traces=(shapes,)), defined), heard)
@@ -411,7 +414,7 @@ def test_a_tip_of_little_is_none():
         yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
 
     cause = Cause(id="little", applies=yields, do="Do it at {where}")
-    assert [*cause.tips(View(account(OWN)))] == []
+    assert [*cause.tips(View(account=account(OWN)))] == []
 
 
 def test_a_diagnosis_learns_which_changes_the_tips_are_about():

@@ -134,6 +134,16 @@ def test_set_up_of_one_call_was_done_once_and_of_many_it_repeats(seen):
     assert row(found, LOOP)["calls"] == {"predict": [60, 3.0]}
 
 
+def test_a_line_that_makes_iterators_has_a_row_and_no_call_for_them(seen):
+    seen.spent(FIT, "python", 1.0)
+    seen.told["iterators"] = [[*LOOP, 40], [*READ, 1]]
+    found = seen.charge()
+    assert {tuple(row["place"]): row["calls"] for row in found["rows"]} == {
+        FIT: {},
+        LOOP: {},
+    }
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
     draw = random.Random(seed)

@@ -61,7 +61,7 @@ def on(found, number, file="train.py"):
 def shown(monkeypatch, capsys, found, *arguments):
     """What `perfkit lines` says where this is what a session finds."""
     monkeypatch.setattr(
-        "perfkit.training.account.lines.open_lines", lambda *_, **__: found
+        "perfkit.training.account.session.open_lines", lambda *_, **__: found
     )
     return cli.main(["lines", "train.py", *arguments]), capsys.readouterr()
 

@@ -309,6 +309,7 @@ def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(h
     # A ``Sequential`` makes another model within.
     assert [[n, count] for _, n, count in told["models"]] == [[at["model"], 4]]
     assert told["fills"] == [True, True]
+    assert [[n, count] for _, n, count in told["iterators"]] == [[at["pass"], 4]]
     # Both models and their optimizers.
     assert told["seen"] == [True] * 4
     assert told["updates"] == 24

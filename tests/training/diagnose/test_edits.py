@@ -163,15 +163,6 @@ CHANGES = {
         "without CSVLogger (2)",
         callbacks=["CSVLogger", "CSVLogger"],
     ),
-    "validation": case(
-        "model.fit(data, epochs=20, validation_data=held{+, validation_freq=5+})\n",
-        "without validation",
-    ),
-    # It is never put off beyond the last epoch.
-    "validation of three epochs": case(
-        "model.fit(data, epochs=3, validation_data=held{+, validation_freq=3+})\n",
-        "without validation",
-    ),
     "a chain": case(CHAIN, "prefetch", "parallel maps", stages=IN_ORDER),
     "statements": case(STATEMENTS, "batch ×4", "parallel maps", stages=IN_ORDER),
     "a cache": case(
@@ -248,13 +239,10 @@ CALLED = (
     "    keras.callbacks.ModelCheckpoint('best.keras'), Warm()])\n"
 )
 WATCHED = CALLED.format("on_epoch_end")
-SELDOM, UNSAVED = "validation every 5 epochs", "without ModelCheckpoint"
+UNSAVED = "without ModelCheckpoint"
 # A code, the change that is typed in it, and what reads later what then goes.
 READ = {
     "best.keras": (WATCHED, UNSAVED, "keras.models.load_model('best.keras')"),
-    "val_": (WATCHED, SELDOM, "plot(h.history['val_loss'])"),
-    "all of it": (WATCHED, SELDOM, "s = h.history\npd.DataFrame(data=s)"),
-    "what a callback is told": (WATCHED, SELDOM, "logs.get(f'val_{n}')"),
     "a file of another name": (
         WATCHED.replace("'best.keras'", "f'{out}/best.keras'"),
         UNSAVED,

@@ -8,7 +8,6 @@ from perfkit.training.diagnose.facts import Facts
 # The cause of each change; of all others it is a callback.
 CAUSES = {
     "XLA": "xla",
-    "validation every 5 epochs": "validation",
     "without validation": "validation",
     "parallel maps": "serial-map",
     "cache": "no-cache",

@@ -1,14 +1,12 @@
 """What a cause is: when it applies, what to do, what to type, what to mind."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from perfkit import units
 from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
 
-# Stages that run code of the user's.
-_WORKS = re.compile(r"Map|Generator|Interleave|PyFunc")
 # Lines that take less are no cause of anything.
 WORTH = 0.08
 
@@ -82,14 +80,13 @@ def distinct(*lines: Line) -> tuple[Line, ...]:
     return tuple({id(line): line for line in lines}.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """An account, and what causes ask of it.
 
     Attributes:
-        account: The account.
         frozen: Names of layers whose weights are not trained.
-        calls: Times a line called a public method, by line and name.
+        iterators: How many iterators a line made.
         backward: Times a line asked for gradients in one trace of a step.
         settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
             the line that set it, if that is known.
@@ -102,12 +99,45 @@ class View:
 
     account: Account
     frozen: frozenset[str] = frozenset()
-    calls: tuple[tuple[Line, str, int], ...] = ()
+    iterators: tuple[tuple[Line, int], ...] = ()
     backward: tuple[tuple[Line, int], ...] = ()
     settings: Mapping[str, Line | None] = field(default_factory=dict)
     callers: tuple[tuple[Line, Line], ...] = ()
     definitions: tuple[tuple[Line, Line], ...] = ()
     padded: tuple[tuple[Line, float], ...] = ()
+
+    @classmethod
+    def of_charges(cls, account: Account, charges: Mapping[str, Any]) -> "View":
+        """Find the lines of an account in what ``charge`` gives besides them."""
+        places = enumerate(charges.get("places", ()))
+        lines = {tuple(place): account.lines[number] for number, place in places}
+
+        def with_values(name: str) -> tuple[tuple[Line, Any], ...]:
+            """What is ``[file, line, value]``, where the line is in the account."""
+            return tuple(
+                (lines[file, number], value)
+                for file, number, value in charges.get(name, ())
+                if (file, number) in lines
+            )
+
+        def pairs(name: str) -> tuple[tuple[Line, Line], ...]:
+            """The same where the value is a file and a line, too."""
+            places = ((line, tuple(place)) for line, place in with_values(name))
+            return tuple((line, lines[p]) for line, p in places if p in lines)
+
+        return cls(
+            account=account,
+            frozen=frozenset(charges.get("frozen", ())),
+            iterators=with_values("iterators"),
+            backward=with_values("backward"),
+            settings={
+                text: lines.get(tuple(place or ()))
+                for text, place in charges.get("settings", ())
+            },
+            callers=pairs("callers"),
+            definitions=pairs("definitions"),
+            padded=with_values("padded"),
+        )
 
     def share(self, *lines: Line) -> float:
         """Return the share of repeating time that these lines take together."""
@@ -116,6 +146,12 @@ class View:
     def percent(self, *lines: Line) -> str:
         """Return the share in words."""
         return units.percent(self.share(*lines))
+
+    def spent(self, *lines: Line, on: str, share: float | None = None) -> Evidence:
+        """Return as evidence that the time of these lines goes into something."""
+        percent = self.percent(*lines) if share is None else units.percent(share)
+        means = f"{percent} of the time goes into {on}."
+        return Evidence(lines=lines, means=means, share=share)
 
     def hot(self, share: float = WORTH) -> Iterator[Line]:
         """Yield lines that take at least this share, the most expensive first."""
@@ -146,10 +182,6 @@ class View:
         begins = f"{stage.path}::", f"{stage.path}["
         return (s for s in self.account.stages if s.path.startswith(begins))
 
-    def works_below(self, stage: Stage) -> Iterator[Stage]:
-        """Stages that feed this one and compute something."""
-        return (below for below in self.below(stage) if _WORKS.search(below.kind))
-
     def line_of(self, stage: Stage) -> Line | None:
         """The line that made a stage; None for a library's."""
         return self.account.lines[stage.line] if stage.line >= 0 else None
@@ -162,6 +194,4 @@ class View:
     @property
     def input_share(self) -> float:
         """Of what repeats, the wait for input."""
-        return self.account.share(
-            sum(line.seconds.get(INPUT, 0.0) for line in self.account.lines)
-        )
+        return self.account.share(self.account.kinds[INPUT])

@@ -1,9 +1,19 @@
-"""Calls that are made too often, or in the wrong place."""
+"""What a script sets and calls: debugging left on, calls that are made too often."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 from perfkit import units
-from perfkit.findings.account import PYTHON, SET_UP, WAITING
+from perfkit.findings.account import (
+    COMPUTING,
+    PYTHON,
+    SET_UP,
+    THREAD,
+    WAITING,
+    Call,
+    Line,
+)
+from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import (
     WORTH,
     Evidence,
@@ -11,6 +21,75 @@ from perfkit.training.account.causes.base import (
     cause,
     distinct,
 )
+
+# Settings that were left on: for debugging, or for another machine.
+
+
+def _lines_slowed(
+    setting: str, effect: str, is_slowed: Callable[[Line], bool]
+) -> Callable[[View], Iterator[Evidence]]:
+    def find(view: View) -> Iterator[Evidence]:
+        lines = [line for line in view.account.lines if is_slowed(line)]
+        for text, setter in view.settings.items():
+            if text.startswith(setting) and lines:
+                effects = f"lines that {effect} because of it"
+                yield _setter_first(view, setter, lines, effects)
+
+    return find
+
+
+def _setter_first(
+    view: View, setter: Line | None, lines: list[Line], effects: str
+) -> Evidence:
+    """The line that set something, then those that it slows."""
+    before = [setter] if setter else []
+    return view.spent(*before, *lines[:6], on=effects, share=view.share(*lines))
+
+
+_FIX = "Delete the line, or run it only where needed"
+_DATA_MODE = "tf.data.experimental.enable_debug_mode()"
+_PYTHON_RUNS = "Python runs one operation at a time"
+_DATA_DEBUGGED = cause(
+    "data-debug-mode", do=f"Remove `{_DATA_MODE}`", fix=_FIX, swap="debugging"
+)(_lines_slowed(_DATA_MODE, _PYTHON_RUNS, lambda line: THREAD in line.parts[:1]))
+_EAGER_MODE = "tf.config.run_functions_eagerly(True)"
+_FUNCTIONS_EAGER = cause(
+    "functions-run-eagerly", do=f"Remove `{_EAGER_MODE}`", fix=_FIX, swap="eager"
+)(_lines_slowed(_EAGER_MODE, _PYTHON_RUNS, lambda line: line.is_eager))
+_FLOAT16 = cause(
+    "float16-on-a-processor",
+    do="Train in float32 on a processor: {where}",
+    fix="Remove the policy, or use `mixed_bfloat16` if a race shows it is faster",
+    swap="precision",
+)(
+    _lines_slowed(
+        "keras.config.set_dtype_policy(",
+        "compute in float16, which a processor must convert,",
+        lambda line: line.is_part("layer"),
+    )
+)
+
+
+_THREADS = re.compile(r"(?:intra_op_parallelism_threads\(|INTRAOP_THREADS\D*)(\d+)")
+
+
+@cause(
+    "few-threads",
+    do="Let TensorFlow choose its threads: {where}",
+    fix=_FIX,
+    swap="threads",
+)
+def _few_threads(view: View) -> Iterator[Evidence]:
+    cores = view.account.machine.cores
+    lines = [o for o in view.hot() if o.kind == COMPUTING and not o.is_eager]
+    for text, setter in view.settings.items():
+        match = _THREADS.search(text)
+        if match and int(match[1]) < cores and lines:
+            effects = f"operations that may use only {match[1]} of {cores} cores"
+            yield _setter_first(view, setter, lines, effects)
+
+
+# Calls that are made too often, or in the wrong place.
 
 # A call in a loop: so often, and mostly something else than computing.
 _OFTEN, _FEW = 20, 4
@@ -25,8 +104,16 @@ def _mean(seconds: float, count: int) -> str:
     return units.seconds(seconds / max(1, count))
 
 
-def _compiles_often(view: View) -> bool:
-    return any(name == "compile" and count >= _FEW for _, name, count in view.calls)
+def _count(call: Call) -> str:
+    """Return in words how often something was called, and how long each took."""
+    mean = _mean(call.seconds, call.count)
+    return f"{call.count:,} calls of `{call.name}`, {mean} each"
+
+
+def _compiling(view: View) -> list[tuple[Line, int]]:
+    """Lines that compile a model in a loop, and how often."""
+    calls = [(line, line.find_call("compile")) for line in view.account.lines]
+    return [(line, call.count) for line, call in calls if call and call.count >= _FEW]
 
 
 @cause(
@@ -47,14 +134,11 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
         and view.kind_share(line, *overheads) > _OVERHEAD
     ]
     if pairs:
-        lines = tuple(line for line, _ in pairs)
         line, call = pairs[0]
-        yield Evidence(
-            lines=lines,
-            means=f"{view.percent(*lines)} of the time goes into {call.count:,} calls "
-            f"of `{call.name}`, {_mean(call.seconds, call.count)} each; "
-            f"{units.percent(view.kind_share(line, *overheads))} of that is setting up "
-            "and Python, not the network.",
+        yield view.spent(
+            *(line for line, _ in pairs),
+            on=f"{_count(call)}; {units.percent(view.kind_share(line, *overheads))} of "
+            "that is setting up and Python, not the network",
         )
 
 
@@ -67,10 +151,10 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
     "want that.",
 )
 def _compile_in_loop(view: View) -> Iterator[Evidence]:
-    for line, _, count in (call for call in view.calls if call[1] == "compile"):
+    for line, count in _compiling(view):
         traced = [o for o in view.hot(0.0) if o.traces and o is not line]
         spent = sum(trace.seconds for o in traced for trace in o.traces)
-        if count >= _FEW and spent:
+        if spent:
             yield Evidence(
                 lines=(line, *traced),
                 share=view.account.share(spent),
@@ -89,7 +173,7 @@ def _compile_in_loop(view: View) -> Iterator[Evidence]:
 def _fit_in_loop(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("fit", often=_FEW):
         around = line.seconds.get(SET_UP, 0.0) + line.seconds.get(PYTHON, 0.0)
-        if around < WORTH * line.total_s or (line.traces and _compiles_often(view)):
+        if around < WORTH * line.total_s or (line.traces and _compiling(view)):
             continue
         yield Evidence(
             lines=(line,),
@@ -108,11 +192,7 @@ def _fit_in_loop(view: View) -> Iterator[Evidence]:
 def _evaluated_often(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("evaluate", "predict", often=_FEW):
         if call.seconds / call.count >= _SHORT_S:
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time goes into {call.count} calls "
-                f"of `{call.name}`, {_mean(call.seconds, call.count)} each.",
-            )
+            yield view.spent(line, on=_count(call))
 
 
 @cause(
@@ -126,12 +206,8 @@ def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
     for line, call in view.calling(*names, often=_OFTEN):
         around = view.kind_share(line, PYTHON, SET_UP)
         if around > _OVERHEAD:
-            yield Evidence(
-                lines=(line,),
-                means=f"{call.count:,} calls of `{call.name}`, "
-                f"{_mean(call.seconds, call.count)} each, {units.percent(around)} of "
-                "that outside the network.",
-            )
+            outside = f"{units.percent(around)} of that outside the network"
+            yield Evidence(lines=(line,), means=f"{_count(call)}, {outside}.")
 
 
 @cause(
@@ -144,10 +220,8 @@ def _weights_copied(view: View) -> Iterator[Evidence]:
     lines = view.mostly_calling(*_WEIGHTS)
     if lines and view.share(*lines) >= WORTH:
         call = lines[0].calls[0]
-        yield Evidence(
-            lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time goes into copying weights, "
-            f"`{call.name}` {call.count:,} times.",
+        yield view.spent(
+            *lines, on=f"copying weights, `{call.name}` {call.count:,} times"
         )
 
 
@@ -156,25 +230,21 @@ def _weights_copied(view: View) -> Iterator[Evidence]:
     do="Save less often",
     fix='`ModelCheckpoint(..., save_freq="epoch", save_weights_only=True)`, or '
     "every few epochs",
-    group="without observers",
+    group=WITHOUT_OBSERVERS,
     swap="callback",
 )
 def _saved_often(view: View) -> Iterator[Evidence]:
     for line, call in view.calling(*_SAVES):
         often = f" {call.count:,} times" if call.count else ""
         share = view.account.share(call.seconds)
-        yield Evidence(
-            lines=(line,),
-            share=share,
-            means=f"{units.percent(share)} of the time goes into `{call.name}`{often}.",
-        )
+        yield view.spent(line, on=f"`{call.name}`{often}", share=share)
 
 
 @cause(
     "callback",
     do="Let the callback at {where} do less",
     fix="Every hundredth step, or at the end of an epoch",
-    group="without observers",
+    group=WITHOUT_OBSERVERS,
     swap="callback",
 )
 def _callback(view: View) -> Iterator[Evidence]:
@@ -184,11 +254,7 @@ def _callback(view: View) -> Iterator[Evidence]:
             call = line.find_call(name) if kind == "callback" else None
             share = view.account.share(call.seconds) if call else 0.0
             if share >= WORTH and name != "ModelCheckpoint":
-                yield Evidence(
-                    lines=(line,),
-                    share=share,
-                    means=f"{units.percent(share)} of the time goes into `{name}`.",
-                )
+                yield view.spent(line, on=f"`{name}`", share=share)
 
 
 @cause(
@@ -201,7 +267,7 @@ def _callback(view: View) -> Iterator[Evidence]:
 def _traced_again(view: View) -> Iterator[Evidence]:
     for line in view.account.lines:
         share = view.account.share(sum(trace.seconds for trace in line.traces))
-        if share < WORTH or _compiles_often(view):
+        if share < WORTH or _compiling(view):
             continue
         if line.find_call("fit", "predict", "evaluate"):
             continue
@@ -227,8 +293,7 @@ def _traced_again(view: View) -> Iterator[Evidence]:
 def _model_called_eagerly(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("__call__", often=_OFTEN):
         if line.is_eager:
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time goes into {call.count:,} "
-                "calls whose operations Python starts one by one.",
+            calls = f"{call.count:,} calls"
+            yield view.spent(
+                line, on=f"{calls} whose operations Python starts one by one"
             )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.account import COMPUTING, INPUT, SET_UP, Line
+from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import (
     WORTH,
     Evidence,
@@ -75,10 +76,9 @@ def _loop_in_graph(view: View) -> Iterator[Evidence]:
     lines = _looping(view)
     if any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines):
         count = sum(line.operations for line in lines)
-        yield Evidence(
-            lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time goes into a loop inside the "
-            f"graph: {count:,.0f} small operations in each step.",
+        yield view.spent(
+            *lines,
+            on=f"a loop inside the graph: {count:,.0f} small operations in each step",
         )
 
 
@@ -92,10 +92,10 @@ def _loop_unrolled(view: View) -> Iterator[Evidence]:
     lines = _looping(view)
     count = sum(line.operations for line in lines)
     if count >= _VERY_MANY and not any(_types(line) & _LOOPS for line in lines):
-        yield Evidence(
-            lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time goes into {count:,.0f} small "
-            "operations in each step, because a Python loop made each of them.",
+        yield view.spent(
+            *lines,
+            on=f"{count:,.0f} small operations in each step, because a Python loop "
+            "made each of them",
         )
 
 
@@ -108,10 +108,7 @@ def _jacobian(view: View) -> Iterator[Evidence]:
     for line in view.hot():
         called = line.find_call("jacobian", "batch_jacobian")
         if called or line.is_part("jacobian") or _says(line, "jacobian("):
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time goes into a whole jacobian.",
-            )
+            yield view.spent(line, on="a whole jacobian")
 
 
 @cause(
@@ -169,11 +166,11 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
     # In a step of one's own the line to change is the one that calls them.
     callers = [by for line, by in view.callers if any(line is o for o in lines)]
     if lines and view.share(*lines) >= 2 * WORTH:
-        yield Evidence(
-            lines=distinct(*callers, *lines),
+        yield view.spent(
+            *distinct(*callers, *lines),
+            on="layers that are not trained, although an example's output is the same "
+            "in every epoch",
             share=view.share(*lines),
-            means=f"{view.percent(*lines)} of the time goes into layers that are not "
-            "trained, although an example's output is the same in every epoch.",
         )
 
 
@@ -250,14 +247,11 @@ def _decomposition(view: View) -> Iterator[Evidence]:
     "metric",
     do="Take the metric at {where} out of the training steps",
     fix="Compute it in validation, once an epoch",
-    group="without observers",
+    group=WITHOUT_OBSERVERS,
     swap="callback",
 )
 def _metric(view: View) -> Iterator[Evidence]:
     for line in view.hot(2 * WORTH):
         if line.is_part("metric"):
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time goes into the metric "
-                f"`{line.parts[0].partition(' ')[2]}` in every step.",
-            )
+            name = line.parts[0].partition(" ")[2]
+            yield view.spent(line, on=f"the metric `{name}` in every step")

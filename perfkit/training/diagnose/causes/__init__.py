@@ -1,32 +1,25 @@
 """What slows a training: one record for each cause, in a file for each family.
 
-A record is a ``KnownCause`` (``diagnose/change.py``) below the functions that it names.
-Whatever record a file of ``_FAMILIES`` defines is known and tried.
+A record is a ``KnownCause`` below the functions that it names. Whatever record a file
+of ``_FAMILIES`` defines is known and tried.
 """
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.causes import (
-    ahead,
+    batches,
     lines,
     machine,
     model,
-    observers,
-    padding,
-    resident,
-    retracing,
-    settings,
     stages,
     steps,
+    surroundings,
 )
 from perfkit.training.diagnose.change import Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (
-    *(resident, settings, steps, observers, lines, stages, padding, ahead, model),
-    *(retracing, machine),
-)
+_FAMILIES = (steps, surroundings, lines, stages, batches, model, machine)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES

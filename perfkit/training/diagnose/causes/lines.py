@@ -16,13 +16,13 @@ from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Unt
 from perfkit.training.diagnose.facts import Facts, open_shapes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.maker import LineNames
-from perfkit.training.diagnose.training import Training, name_of_metric
+from perfkit.training.diagnose.training import Training
 
 if TYPE_CHECKING:
     from perfkit.findings.account import Account
 
 # What of a training can be left out, as an account calls the parts of a line.
-_LAYER, _LOSS, _METRIC = _PARTS = ("layer", "loss", "metric")
+_LAYER, _LOSS = _PARTS = ("layer", "loss")
 _MOST = 3
 # The attribute with the line that made an object, from ``LineNames.locate``.
 _AT = "_perfkit_line"
@@ -92,7 +92,6 @@ def lines(facts: Facts) -> Candidates:
 _INSTEAD = {
     _LAYER: "The layer returns zeros and computes nothing",
     _LOSS: "The loss is the mean of the model's output",
-    _METRIC: "The metric is left out",
 }
 
 
@@ -102,14 +101,12 @@ def leave_out(training: Training, *, line: Mapping[str, Any]) -> None:
     Raises:
         BadParameterError: Nothing that was made there is part of the model.
     """
-    model, kind = training.model, _kind(line)
-    if kind == _LOSS:
-        vars(model)["_compile_loss"] = _like(model._compile_loss, call=_mean())
-    elif kind == _METRIC:
-        compiled = model._compile_metrics
-        metrics = [m for m in compiled._user_metrics if not _is_metric_of(m, line)]
-        copy = _like(compiled, _user_metrics=metrics, built=False) if metrics else None
-        vars(model)["_compile_metrics"] = copy
+    model = training.model
+    if _kind(line) == _LOSS:
+        # Keras would copy it through a file.
+        loss = object.__new__(type(model._compile_loss))
+        vars(loss).update(vars(model._compile_loss) | {"call": _mean()})
+        vars(model)["_compile_loss"] = loss
     else:
         layers = _layers(model, line)
         if not layers:
@@ -132,10 +129,6 @@ def _names(line: Mapping[str, Any]) -> set[str]:
 def _is_of(part: Any, line: Mapping[str, Any]) -> bool:
     at = getattr(part, "__dict__", {}).get(_AT)
     return bool(at == (line["file"], line["cell"], line["line"]))
-
-
-def _is_metric_of(metric: Any, line: Mapping[str, Any]) -> bool:
-    return _is_of(metric, line) or name_of_metric(metric) in _names(line)
 
 
 def _layers(model: Any, line: Mapping[str, Any]) -> list[Any]:
@@ -162,18 +155,11 @@ def _obstacle(training: Training, line: Mapping[str, Any]) -> str:
     """Why the work of a line cannot be left out; "" where it can."""
     import keras
 
-    model, kind = training.model, _kind(line)
-    if kind == _LOSS:
+    model = training.model
+    if _kind(line) == _LOSS:
         loss: Any = getattr(model._compile_loss, "_user_loss", None)
         alone = loss is not None and len(keras.tree.flatten(loss)) == 1
         return "" if alone else "its loss is one of several, or not in compile()"
-    if kind == _METRIC:
-        metrics: Any = getattr(model._compile_metrics, "_user_metrics", None)
-        several = len(getattr(model, "outputs", None) or [None]) > 1
-        if several or any(isinstance(m, list | tuple | dict) for m in metrics or [{}]):
-            return "its metrics are those of several outputs"
-        listed = any(_is_metric_of(metric, line) for metric in metrics)
-        return "" if listed else "perfkit did not find its metric in compile()"
     return _of_layers(training, _layers(model, line), line)
 
 
@@ -207,13 +193,6 @@ def _is_open(layer: Any) -> bool:
 
     outputs: list[Any] = try_read(lambda: tf.nest.flatten(layer.output), otherwise=[])
     return any(None in tuple(output.shape)[1:] for output in outputs)
-
-
-def _like(original: Any, **attributes: Any) -> Any:
-    """Copy an object with other attributes; Keras would copy it through a file."""
-    copied = object.__new__(type(original))
-    vars(copied).update(vars(original) | attributes)
-    return copied
 
 
 def _mean() -> Callable[..., Any]:

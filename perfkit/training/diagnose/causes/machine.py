@@ -21,7 +21,7 @@ from perfkit.engine.trial import Trial
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
 from perfkit.findings.text import as_sentence
 from perfkit.training.diagnose import tracing
-from perfkit.training.diagnose.causes.retracing import RETRACING
+from perfkit.training.diagnose.causes.model import RETRACING
 from perfkit.training.diagnose.change import Change, KnownCause
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED

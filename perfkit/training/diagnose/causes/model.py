@@ -1,13 +1,13 @@
-"""What a step computes: how many examples, and with how many bits."""
+"""What a step is made for: so many examples, so many bits, and some signatures."""
 
 import ast
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfkit.errors import BadParameterError
+from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.questions.shared import precision
 from perfkit.questions.shared.precision import (
     BFLOAT16,
@@ -18,6 +18,7 @@ from perfkit.questions.shared.precision import (
     expected,
     use_policy,
 )
+from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes.steps import UNCOUNTED
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.code import (
@@ -25,6 +26,7 @@ from perfkit.training.diagnose.code import (
     Splice,
     Unsure,
     fit_with,
+    line_of_definition,
     require,
     set_argument,
 )
@@ -73,35 +75,25 @@ def batch(facts: Facts) -> Candidates:
         )
 
 
-def enlarge(training: Training, *, times: float) -> None:
-    """Put so many batches into one; validation and callbacks keep their own.
-
-    Raises:
-        BadParameterError: Its batches can be joined, and not parted.
-    """
+def enlarge(training: Training, *, times: int) -> None:
+    """Put so many batches into one; validation and callbacks keep their own."""
     arguments, data = training.arguments, training.data
-    if times >= 1:
-        see_every_step(arguments["callbacks"], steps_of(training), round(times))
+    see_every_step(arguments["callbacks"], steps_of(training), times)
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
     if training.kind == "arrays":
         size = int(arguments.get("batch_size") or BATCH)
         arguments.setdefault("validation_batch_size", size)
-        arguments["batch_size"] = round(size * times)
+        arguments["batch_size"] = size * times
     elif training.kind == "tf.data":
-        training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
-    elif times != round(times):
-        raise BadParameterError(
-            f"perfkit can join the batches of its {training.kind}, but not split them: "
-            "give a multiple of their size."
-        )
+        training.data = data.rebatch(examples_in(next(iter(data))) * times)
     elif training.kind == "PyDataset":
-        training.data = _merged_items(data, round(times))
+        training.data = _merged_items(data, times)
     else:
 
         def joined() -> Iterator[Any]:
             batches = iter(data())
-            while group := list(itertools.islice(batches, round(times))):
+            while group := list(itertools.islice(batches, times)):
                 yield merged(group)
 
         training.data = joined
@@ -225,4 +217,104 @@ PRECISION = KnownCause(
     mind="Fewer bits may change what is learnt: watch the loss.",
     offer=precisions,
     needs_fit=True,
+)
+
+# The largest shape among so many batches is that of all.
+_SEEN = 32
+
+
+def retracing(facts: Facts) -> Iterator[Change]:
+    """Stop tracing anew, where the look has noted it, and compiling anew by XLA."""
+    # One batch, again and again, has one shape: the ceiling without input holds that.
+    # In a loop nothing takes turns, and what was seen need not wait for a ceiling.
+    after = WITHOUT_INPUT if facts.reshaped and not facts.loop else ""
+    # Keras manages the signatures of its own functions.
+    traces = {n: t for n, t in facts.retraced.items() if not t.get("library")}
+    if traces:
+        first, trace = next(iter(traces.items()))
+        listed = " and ".join(f"`{name}`" for name in list(traces)[:2])
+        yield Change(
+            name="fixed signature",
+            changes=f"{listed} keeps its signature: {_describe_changes(trace)}.",
+            fix=_fix(first, trace),
+            before=functools.partial(tracing.fix, traces),
+            after=after,
+        )
+    if facts.open_shapes and (facts.xla or facts.reshaped):
+        yield Change(
+            name="one shape",
+            changes="Every batch is padded or cut to the same shape.",
+            fix="padded_batch(..., padded_shapes=...), or "
+            "bucket_by_sequence_length with a few lengths; mask the padding.",
+            do="Give all batches the same shape",
+            apply=one_shape,
+            after=WITHOUT_INPUT,
+        )
+
+
+def one_shape(training: Training) -> None:
+    """Pad or cut every batch to the largest shape that the first ones have."""
+    import tensorflow as tf
+
+    batches = list(itertools.islice(training.data, _SEEN))
+    flat = [tf.nest.flatten(batch) for batch in batches]
+    largest: list[tuple[int, ...]] = []
+    for column in zip(*flat, strict=True):
+        # Without the batch axis: a smaller last batch stays smaller.
+        shapes = (tuple(part.shape)[1:] for part in column)
+        largest.append(tuple(map(max, zip(*shapes, strict=True))))
+
+    def shaped(*batch: Any) -> Any:
+        parts = tf.nest.flatten(batch)
+        resized = [_to_shape(p, s) for p, s in zip(parts, largest, strict=True)]
+        packed = tf.nest.pack_sequence_as(batch, resized)
+        return packed if len(packed) > 1 else packed[0]
+
+    training.data = training.data.map(shaped, num_parallel_calls=1)
+
+
+def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
+    import tensorflow as tf
+
+    if not sizes:
+        return part
+    cut = part[(slice(None), *(slice(size) for size in sizes))]
+    missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
+    padded = tf.pad(cut, [[0, 0], *([0, count] for count in missing)])
+    return tf.ensure_shape(padded, (None, *sizes))
+
+
+def _describe_changes(trace: Mapping[str, Any]) -> str:
+    ways = {
+        "value": "Python numbers become tensors",
+        "shape": "sizes that change are left open",
+        "dtype": "each dtype is traced once",
+    }
+    clauses = [ways[kind] for kind in dict.fromkeys(trace["changed"].values())]
+    return ", ".join([*clauses, *(["it is made once"] if trace["made_anew"] else [])])
+
+
+def _fix(name: str, trace: Mapping[str, Any]) -> str:
+    if trace["made_anew"]:
+        return f"Call tf.function once for `{name}`, outside the loop."
+    numbers = [a for a, kind in trace["changed"].items() if kind == "value"]
+    because = f" ({trace['because'][0]})" if trace["because"] else ""
+    if numbers:
+        arguments = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
+        return f"Call `{name}` with {arguments}: a new number retraces{because}."
+    return (
+        f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
+        f"shape{because}."
+    )
+
+
+RETRACING = KnownCause(
+    id="retracing",
+    kind="defect",
+    do="Stop retracing: trace each function once",
+    means="TensorFlow traces its step again and again",
+    offer=retracing,
+    line=lambda code: line_of_definition(code, *code.facts.get("retraced") or ()),
+    masks=True,
+    everywhere=True,
 )

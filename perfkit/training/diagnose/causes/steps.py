@@ -1,4 +1,4 @@
-"""How steps are run: as a graph, several at a time, compiled by XLA."""
+"""How steps are run: with which settings, as a graph, several at a time, by XLA."""
 
 import ast
 import functools
@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from perfkit import units
-from perfkit.training.diagnose.causes.settings import left_off
+from perfkit.findings.diagnosis import WITHOUT_INPUT
+from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.change import (
     OVERHEAD,
     Candidates,
     Change,
     KnownCause,
     Untested,
+    nothing,
+    of_data,
 )
 from perfkit.training.diagnose.code import (
     Code,
@@ -25,7 +28,9 @@ from perfkit.training.diagnose.code import (
     is_true,
     line_of_compile,
     line_of_definition,
+    only,
     place_of,
+    require,
     value_at,
 )
 from perfkit.training.diagnose.facts import Facts
@@ -40,6 +45,105 @@ from perfkit.training.diagnose.source import (
     names_in,
 )
 from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_step
+
+# What is about the pipeline alone explains an input that is slow.
+_OF_INPUT = ("tf.data.", "options.")
+_POOL = "private_threadpool_size"
+
+
+def left_off(
+    facts: Facts,
+    cause: str,
+    name: str,
+    changes: str,
+    subject: str = "The training then",
+) -> Iterator[Change]:
+    """Leave off all settings that slow the training and belong to one cause.
+
+    Args:
+        facts: What is known of the training.
+        cause: As ``diagnose.settings`` has it.
+        name: Of the change.
+        changes: What it changes, ``{}`` standing for the lines.
+        subject: As that of the change.
+    """
+    size = facts.pipeline.get("threads")
+    # An option of the pipeline has the same effect; it is told as it is typed.
+    options: list[str] = []
+    if size and cause == "threads":
+        options = [f"options.threading.{_POOL} = {size}"]
+    lines = [*facts.settings.get(cause, ()), *options]
+    if not lines:
+        return
+    listed = " and ".join(f"`{line}`" for line in lines)
+    yield Change(
+        name=name,
+        changes=changes.format(listed),
+        fix=f"Delete {listed}.",
+        subject=subject,
+        apply=of_data(with_default_pool) if options else nothing,
+        before=functools.partial(settings.leave_off, cause),
+        after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
+    )
+
+
+def with_default_pool(dataset: Any) -> Any:
+    """Let a pipeline have as many threads as there are cores."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 0
+    return dataset.with_options(options)
+
+
+def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
+    """Delete the lines that set what slows it, as the first look has seen them."""
+    lines = [*(code.facts.get("settings") or {}).get(cause, ())]
+    if cause == "threads" and code.pipeline.get("threads"):
+        lines.append(_POOL)
+    for line in require(lines):
+        assigned = [node for node, target in code.assignments if _sets(target, line)]
+        calls = [call for call in code.calls if _sets(call, line)]
+        yield from delete(code, only([*assigned, *calls]))
+
+
+def _sets(node: ast.expr, line: str) -> bool:
+    """Whether code sets what a line sets, its value being written in whatever way."""
+    assigned = ast.unparse(node).replace("'", '"') + " = "
+    name = line.partition("(")[0].split(".")[-1]
+    return called_name(node) == name or line.startswith(assigned)
+
+
+DEBUGGING = KnownCause(
+    id="debugging",
+    kind="defect",
+    do="Turn debugging off",
+    means="a debug setting is on",
+    offer=functools.partial(
+        left_off,
+        cause="debugging",
+        name="without debugging",
+        changes="Debugging stays off: {}.",
+        subject="Without it the training",
+    ),
+    edit=functools.partial(_delete_settings, cause="debugging"),
+    masks=True,
+    everywhere=True,
+)
+THREADS = KnownCause(
+    id="threads",
+    kind="defect",
+    do="Let TensorFlow choose the number of threads",
+    means="a setting gives it more or fewer threads than there are cores",
+    offer=functools.partial(
+        left_off,
+        cause="threads",
+        name="default threads",
+        changes="TensorFlow uses one thread per core, without {}.",
+    ),
+    edit=functools.partial(_delete_settings, cause="threads"),
+    everywhere=True,
+)
 
 _GRAPH = "graph"
 # The change of a loop whose steps stand in no function, and what to do there.

@@ -31,9 +31,8 @@ LINE = {"file": "train.py", "cell": 0, "line": 7} | {
     "name": "without line 7",
     "where": "line 7",
 }
-HIDDEN, LOSS, METRIC = (
-    LINE | {"parts": [part]}
-    for part in ("layer hidden Dense", "loss mine", "metric mae")
+HIDDEN, LOSS = (
+    LINE | {"parts": [part]} for part in ("layer hidden Dense", "loss mine")
 )
 
 
@@ -141,22 +140,11 @@ def test_without_its_loss_every_layer_still_has_gradients():
     assert given.model.metrics_names[:1] == ["loss"]
 
 
-@pytest.mark.parametrize("built", [False, True])
-def test_of_the_metrics_the_line_s_own_is_left_out(built):
-    given = training(metrics=["mae", at(keras.metrics.MeanSquaredError("own"), 8)])
-    if built:
-        given.model.fit(given.data, verbose=0)
-    leave_out(given, line=METRIC)
-    assert given.model.fit(given.data, verbose=0).history.keys() == {"loss", "own"}
-    leave_out(given, line=METRIC | {"line": 8})
-    assert given.model.fit(given.data, verbose=0).history.keys() == {"loss"}
-
-
 def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
-    given = training(loss="mse", metrics=["mae"])
+    given = training(loss="mse")
     layer, compiled = given.model.get_layer("hidden"), given.model._compile_loss
     as_given = look._State.capture(given.model, [])
-    for line in (HIDDEN, LOSS, METRIC):
+    for line in (HIDDEN, LOSS):
         leave_out(given, line=line)
     without = look._State.capture(given.model, [])
     as_given.put(given.model, [])
@@ -202,8 +190,6 @@ def test_what_cannot_be_left_out_is_known_before_it_is_tried():
     assert "tf.function" in obstacle(held)
     two = keras.Model(x := keras.Input((2,)), [keras.layers.Dense(1)(x)] * 2)
     assert "several" in obstacle(training(two, loss=["mse", "mae"]), LOSS)
-    assert "did not find" in obstacle(training(metrics=["mse"]), METRIC)
-    assert obstacle(training(metrics=["mse", "mae"]), METRIC) == ""
 
 
 def test_a_shape_that_is_left_open_is_no_shape():
@@ -244,7 +230,7 @@ def test_what_keras_makes_remembers_its_line(tmp_path):
     assert LineNames(maker).locate(str(script), 3) == ("train.py", 0, 3)
 
 
-def test_lines_of_an_account_are_those_whose_layers_losses_and_metrics_take_most():
+def test_lines_of_an_account_are_those_whose_layers_and_losses_take_most():
     def line(number, seconds, *parts):
         spent = {"computing": seconds}
         return Line(file="train.py", line=number, seconds=spent, parts=parts)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.questions.shared.precision import Hardware
-from perfkit.training.diagnose.causes import model, resident, retracing, steps
+from perfkit.training.diagnose.causes import model, steps, surroundings
 from perfkit.training.diagnose.causes.model import SMALL_BATCH
 from perfkit.training.diagnose.causes.steps import EAGER, STEP_OVERHEAD, XLA
 from perfkit.training.diagnose.change import Untested
@@ -173,7 +173,7 @@ def known(changed=None, *, made_anew=False, because=()):
     }
 
 
-of = functools.partial(named, retracing.RETRACING)
+of = functools.partial(named, model.RETRACING)
 
 
 def test_what_is_traced_anew_is_fixed_unless_keras_makes_it():
@@ -201,7 +201,7 @@ def test_without_input_what_is_held_back_is_validated_as_before():
     labels[:] = np.arange(len(labels))
     made = training((features, labels), batch_size=8, validation_split=0.4)
     before, steps = validated(made), steps_of(made)
-    resident.keep_one_batch(made)
+    surroundings.keep_one_batch(made)
     assert validated(made) == before == (1.0, 2)
     assert steps_of(made) == steps == 3
     assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
@@ -214,7 +214,7 @@ def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
 
     kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
     made = in_loop(tf.data.Dataset.from_generator(texts, output_signature=kinds))
-    retracing.one_shape(made)
+    model.one_shape(made)
     padded = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
     assert [len(words[0]) for words, _ in padded] == [5, 5, 5]
     assert padded[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))

@@ -2,8 +2,7 @@ import tensorflow as tf
 
 import perfkit
 from perfkit.training.diagnose.causes import applicable
-from perfkit.training.diagnose.causes.settings import THREADS
-from perfkit.training.diagnose.causes.steps import EAGER
+from perfkit.training.diagnose.causes.steps import EAGER, THREADS
 from perfkit.training.diagnose.facts import Facts
 from tests.training.diagnose.causes.offered import applied, named, offered
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.causes import ahead, applicable, stages
+from perfkit.training.diagnose.causes import applicable, batches, stages
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import chain
@@ -53,7 +53,7 @@ def without_parallel_maps(dataset):
 
 def test_a_prefetch_comes_last():
     plan = ["Range", "BatchV2"]
-    _, made = applied(ahead.NO_PREFETCH, DATA.range(9).batch(2), plan=plan)
+    _, made = applied(batches.NO_PREFETCH, DATA.range(9).batch(2), plan=plan)
     assert kinds(made)[-1] == "prefetch"
 
 
@@ -142,8 +142,8 @@ NOT_TRIED = [
     (stages.SERIAL_MAP, NUMBERS.map(half), {}, "already runs these maps"),
     (stages.SERIAL_MAP, without_parallel_maps(NUMBERS.map(half)), {}, ""),
     (stages.SERIAL_MAP, NUMBERS.map(python), {}, ""),
-    (ahead.NO_PREFETCH, NUMBERS.batch(2).prefetch(1), {}, "already"),
-    (ahead.NO_PREFETCH, NUMBERS.batch(2), PREFETCHED, "by itself"),
+    (batches.NO_PREFETCH, NUMBERS.batch(2).prefetch(1), {}, "already"),
+    (batches.NO_PREFETCH, NUMBERS.batch(2), PREFETCHED, "by itself"),
     (stages.NO_CACHE, NUMBERS.map(drawn), {}, "freeze the augmentation"),
     (stages.NO_CACHE, NUMBERS.map(python), {}, "Python"),
     (stages.NO_CACHE, NUMBERS.map(half).cache(), {}, "already"),
@@ -194,8 +194,8 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
         *(
             (offer, (np.zeros(3), np.zeros(3)))
             for offer in (
-                *(stages.SERIAL_MAP, ahead.NO_PREFETCH, stages.NO_CACHE),
-                *(ahead.HOST_TO_DEVICE, stages.LATE_SHUFFLE),
+                *(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),
+                *(batches.HOST_TO_DEVICE, stages.LATE_SHUFFLE),
             )
         ),
     ],

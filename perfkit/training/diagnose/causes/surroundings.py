@@ -1,4 +1,7 @@
-"""Who watches the training: each callback, the metrics and the progress bar off, alone.
+"""What surrounds the steps: their input, who watches them, the ends of epochs.
+
+Two changes leave a whole group out and are ceilings: the training on one real batch,
+which is resident, and the training that nobody watches.
 
 Watching is legitimate work, so a little of it is no defect: a callback counts as one
 where the rate is a tenth higher without it, metrics and the progress bar where it is
@@ -7,23 +10,18 @@ half as high again.
 
 import ast
 import functools
+import itertools
 import math
-import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from perfkit.findings.diagnosis import (
     WITHOUT_INPUT,
     WITHOUT_OBSERVERS,
     WITHOUT_VALIDATION,
 )
-from perfkit.training.diagnose.causes.resident import one_iterator
-from perfkit.training.diagnose.change import (
-    Candidates,
-    Change,
-    KnownCause,
-    Untested,
-    with_option,
-)
+from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.code import (
     Code,
     Splice,
@@ -37,19 +35,136 @@ from perfkit.training.diagnose.code import (
 )
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import ITERATORS, OFTEN
+from perfkit.training.diagnose.loop import (
+    BATCHES,
+    ITERATORS,
+    OFTEN,
+    is_own,
+    iterator_class,
+)
 from perfkit.training.diagnose.source import called_name, dotted
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
     epochs_between,
+    first_batch,
     parted,
     steps_of,
 )
 
+# The gains that make them defects. What runs on the same cores always takes a part of
+# them, and no change shows that it is needless.
 _CALLBACK_DEFECT = 1.10
 _USUAL_DEFECT = 1.5
+_Real = Callable[[Any], Iterator[Any]]
+_REAL = "_perfkit_real"
+_FASTER = "Make the input faster"
+# Nothing is wrong there: how they become batches is Keras's own.
+_ARRAYS = (
+    "The arrays are already in memory; Keras only cuts them into batches. Larger "
+    "batches mean fewer cuts."
+)
 
+
+def resident(facts: Facts) -> Candidates:
+    """The ceiling without input, for every kind of data."""
+    has_batches = facts.drawn.get(BATCHES, 0.0) >= OFTEN
+    if facts.counts and not has_batches:
+        reason = "the loop gets numbers, and takes no batches from an iterator"
+        yield Untested(reason)
+        return
+    in_memory = facts.data == "arrays"
+    yield Change(
+        name=WITHOUT_INPUT,
+        kind="opportunity" if in_memory else None,
+        defect_from=_USUAL_DEFECT,
+        changes="One real batch stays in memory, and every step trains on it.",
+        fix=_ARRAYS if in_memory else f"{_FASTER}.",
+        subject="Without any input it",
+        apply=one_batch if facts.counts else keep_one_batch,
+        ceiling=True,
+    )
+
+
+def keep_one_batch(training: Training) -> None:
+    """Put one real batch in the place of all data; epochs stay as long."""
+    import tensorflow as tf
+
+    epoch_steps = training.arguments.get("steps_per_epoch")
+    steps = -1 if epoch_steps else steps_of(training) or -1
+    batch = first_batch(training)
+    if training.loop:
+        # The same objects, because a loop may take anything.
+        training.data = functools.partial(itertools.repeat, batch)
+        return
+    resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
+    training.replace_data(resident.prefetch(1))
+
+
+def one_iterator(training: Training) -> None:
+    """Let a new iterator of a dataset go on where the last one stopped."""
+    _iterate(lambda data, real: real(data.repeat()))
+
+
+def one_batch(training: Training) -> None:
+    """Give the first batch of a dataset, and of an iterator, again and again."""
+    _iterate(lambda data, real: itertools.cycle([*itertools.islice(real(data), 1)]))
+    first = dict[int, Any]()
+
+    def resident(real: _Real, iterator: Any) -> Any:
+        if id(iterator) not in first:
+            # The iterator is kept, so that no other object gets the same id.
+            first[id(iterator)] = iterator, real(iterator)
+        return first[id(iterator)][1]
+
+    _replace(iterator_class(), "__next__", resident)
+
+
+def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
+    """Give the user's code the iterator of ``make`` for every dataset that it iterates.
+
+    A dataset of unknown length is left alone, because a loop over it would not end.
+    """
+    import tensorflow as tf
+
+    iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
+
+    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+        count = int(data.cardinality())
+        if count == tf.data.UNKNOWN_CARDINALITY:
+            return real(data)
+        if id(data) not in iterators:
+            iterators[id(data)] = data, make(data, real)
+        # A loop over a dataset, such as that of a validation, has to end.
+        return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
+
+    _replace(tf.data.Dataset, "__iter__", iterate)
+
+
+def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Replace a method for calls from the user's code, unless that is done already."""
+    real = getattr(holder, name)
+    if hasattr(real, _REAL):
+        return
+
+    @functools.wraps(real)
+    def wrapper(self: Any) -> Any:
+        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
+        is_own_call = is_own(sys._getframe(1))
+        return instead(real, self) if is_own_call else real(self)
+
+    setattr(wrapper, _REAL, real)
+    setattr(holder, name, wrapper)
+
+
+INPUT_BOUND = KnownCause(
+    id="input-bound",
+    kind="by gain",
+    do=_FASTER,
+    means="its input costs time in its steps",
+    offer=resident,
+    line=line_of_stage(),
+)
 
 _watcher = functools.partial(Change, defect_from=_USUAL_DEFECT)
 
@@ -292,28 +407,6 @@ def validate_seldom(training: Training, *, epochs: int) -> None:
         training.arguments["validation_freq"] = epochs
 
 
-# What may read the result of a validation.
-_VALUES = re.compile(r"""["'{]val_|\.history\b""")
-_FEWER_VALUES = (
-    "Epochs without a validation then have no `val_...`, so first change the code that "
-    "reads those."
-)
-
-
-def _type_seldom(code: Code) -> Iterator[Splice]:
-    """Validate a fifth as often as now, or after the last epoch."""
-    freq, epochs_node = code.value("validation_freq"), code.value("epochs")
-    before = code.number(freq) if freq is not None else 1
-    # Without a word of them there is one.
-    epochs = code.number(epochs_node) if epochs_node is not None else 1
-    if before is None or epochs is None or epochs <= before:
-        raise Unsure
-    if _VALUES.search(code.text.source):
-        raise Unsure(_FEWER_VALUES)
-    value = f"{min(SELDOM * before, epochs):g}"
-    yield from fit_with(code, "validation_freq", value)
-
-
 VALIDATION = KnownCause(
     id="validation",
     kind="by gain",
@@ -321,7 +414,6 @@ VALIDATION = KnownCause(
     means="validation costs time",
     group=WITHOUT_OBSERVERS,
     offer=validation,
-    edit=_type_seldom,
     line=line_of_fit,
     needs_fit=True,
 )
@@ -348,22 +440,12 @@ def epoch_boundary(facts: Facts) -> Candidates:
     if reason := _no_endless(facts):
         yield Untested(reason)
         return
-    at_its_end = functools.partial(Change, own_pauses=True, defect_from=_USUAL_DEFECT)
-    yield at_its_end(
+    yield _watcher(
         name=ENDLESS,
         changes="The data repeat without end, so one iterator serves all epochs.",
         fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
         apply=without_end,
-    )
-    yield at_its_end(
-        name="without AUTOTUNE",
-        changes="AUTOTUNE is off, so no end of an epoch waits for its thread.",
-        fix="options = tf.data.Options(); options.autotune.enabled = False; "
-        "dataset = dataset.with_options(options)",
-        do="Switch AUTOTUNE off",
-        subject=_WITHOUT_IT,
-        apply=with_option("autotune.enabled", False),
-        after=ENDLESS,
+        own_pauses=True,
     )
 
 

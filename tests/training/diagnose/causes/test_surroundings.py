@@ -4,13 +4,12 @@ import keras
 import pytest
 
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
-from perfkit.training.diagnose.causes import observers
-from perfkit.training.diagnose.causes.observers import (
+from perfkit.training.diagnose.causes import surroundings
+from perfkit.training.diagnose.causes.surroundings import (
     CALLBACK,
     EPOCH_BOUNDARY,
     VALIDATION,
 )
-from perfkit.training.diagnose.change import with_option
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.training import steps_of
@@ -79,8 +78,8 @@ def test_what_is_left_out_is_called_no_more(clock):
     assert ["loss", "mae"] in called(clock, lambda training: None)
     alone = named(CALLBACK, callbacks=("LambdaCallback", "Costs"))
     assert called(clock, alone["without LambdaCallback"].apply) == []
-    assert called(clock, observers.without_observers) == []
-    hooks = called(clock, observers.without_metrics)
+    assert called(clock, surroundings.without_observers) == []
+    hooks = called(clock, surroundings.without_metrics)
     assert hooks
     assert all(logged == ["loss"] for logged in hooks)
 
@@ -89,13 +88,13 @@ def test_what_is_left_out_is_called_no_more(clock):
 def test_who_follows_a_metric_goes_on_with_the_loss(followed):
     stopping = keras.callbacks.EarlyStopping(followed, mode="max")
     made = training(batches(2), callbacks=[stopping], metrics=["mae"])
-    observers.without_metrics(made)
+    surroundings.without_metrics(made)
     assert stopping.monitor == "loss"
 
 
 def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     known = {"data": "tf.data", "steps": 5}
-    assert observers.ENDLESS in named(EPOCH_BOUNDARY, **known)
+    assert surroundings.ENDLESS in named(EPOCH_BOUNDARY, **known)
     assert "steps_per_epoch" in why(EPOCH_BOUNDARY, **known, endless=True)
     assert "is unknown" in why(EPOCH_BOUNDARY, data="tf.data")
     assert "arrays" in why(EPOCH_BOUNDARY, data="arrays", steps=5)
@@ -103,12 +102,9 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
     assert "not a multiple" in why(EPOCH_BOUNDARY, **several)
 
 
-def test_data_without_an_end_or_autotune_have_epochs_as_long_as_before():
+def test_data_without_an_end_have_epochs_as_long_as_before():
     made = training(batches(3))
-    with_option("autotune.enabled", False)(made)
-    assert made.data.options().autotune.enabled is False
-    assert steps_of(made) == 3
-    observers.without_end(made)
+    surroundings.without_end(made)
     assert steps_of(made) == 3
     assert int(made.data.cardinality()) == -1
     assert facts_of(made).endless
@@ -124,7 +120,7 @@ def test_without_validation_the_same_examples_are_trained_on(shaped):
     more = {"batch_size": BATCH, "validation_split": 0.2, "callbacks": [stopping]}
     made = training(shaped(*rows(10)), **more)
     before = steps_of(made)
-    observers.without_validation(made)
+    surroundings.without_validation(made)
     assert steps_of(made) == before == 8
     assert not made.arguments.keys() & {"validation_split", "validation_data"}
     assert stopping.monitor == "loss"
@@ -156,7 +152,7 @@ def test_validation_may_come_more_seldom_by_as_much_as_it_came():
     change.apply(made)
     assert facts_of(made).validated == 10
     # Where all of it was left out before, there is none to come seldom.
-    observers.without_validation(made)
+    surroundings.without_validation(made)
     change.apply(made)
     assert facts_of(made).validated == 0
     assert not facts_of(made).validation

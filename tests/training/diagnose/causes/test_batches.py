@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.causes.padding import PADDING
+from perfkit.training.diagnose.causes.batches import PADDING
 from perfkit.training.diagnose.change import Untested
 from perfkit.training.diagnose.facts import Facts, padded
 from perfkit.training.diagnose.training import Training
