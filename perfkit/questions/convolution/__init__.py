@@ -19,13 +19,14 @@ from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment
-from perfkit.questions.convolution import channels
-from perfkit.questions.convolution.answers import LONGEST_S, try_method
+from perfkit.questions.convolution import trials
 from perfkit.questions.convolution.variants import (
     BASELINE,
+    FLOAT,
     GROUPS,
     VARIANTS,
     Method,
+    Problem,
     own_method,
 )
 from perfkit.questions.convolution.verdict import (
@@ -34,15 +35,12 @@ from perfkit.questions.convolution.verdict import (
     CHOICES,
     MEMORY,
     Result,
-    judge,
+    cells_of,
+    judge_channels,
+    judge_variants,
+    name_of,
+    pairs_around,
     shares_of,
-)
-from perfkit.questions.convolution.work import (
-    FLOAT,
-    Problem,
-    convolving,
-    moving,
-    multiplying,
 )
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.code import code_of
@@ -79,7 +77,6 @@ class Convolution(Experiment):
     ] = "variants"
 
     name = "convolution"
-    baseline = BASELINE
     choices = CHOICES
     # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
     # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
@@ -102,9 +99,11 @@ class Convolution(Experiment):
                 f"images or result would take {units.size(FLOAT * largest)}; choose a "
                 "smaller batch, side or number of channels."
             )
-        if self._is_sweep:
-            # Which counts there are is known only now, and the first is the baseline.
-            object.__setattr__(self, "baseline", channels.name_of(self.problem))
+
+    @property
+    def baseline(self) -> str:
+        """The library's function, or of channel counts those that are asked for."""
+        return name_of(self.problem) if self._is_sweep else BASELINE
 
     @property
     def problem(self) -> Problem:
@@ -141,28 +140,28 @@ class Convolution(Experiment):
             yield Note("progress", f"Checking the answer of {name}")
             # Of other counts one image of the batch is enough.
             images = replace(problem, batch=1) if self._is_sweep else problem
-            check = try_method(method, images, longest)
+            check = trials.try_method(method, images, longest)
             if check.why_not:
                 refused[name] = check.why_not
             else:
                 overhead[name] = check.overhead
             if name == BASELINE:
-                longest = max(LONGEST_S, _OF_BASELINE * check.call_s)
+                longest = max(trials.LONGEST_S, _OF_BASELINE * check.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
     def result(self, measured: Measurement) -> Result:
         """How near each variant comes to the limits, or what channel counts reach."""
         if self._is_sweep:
-            return Result(cells=channels.cells(measured, self.problem))
+            return Result(cells=cells_of(measured, self.problem))
         return Result(shares=shares_of(measured, self.problem))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
         result = self.result(measured)
         if self._is_sweep:
-            return channels.verdict(measured, self.problem, result.cells)
-        return judge(measured, self.problem, result)
+            return judge_channels(measured, self.problem, result.cells)
+        return judge_variants(measured, self.problem, result)
 
     @property
     def _is_sweep(self) -> bool:
@@ -172,7 +171,7 @@ class Convolution(Experiment):
     def _cases(self) -> dict[str, tuple[Method, Problem]]:
         """What is convolved by each variant, and how."""
         if self._is_sweep:
-            pairs = channels.pairs_around(self.problem).items()
+            pairs = pairs_around(self.problem).items()
             return {name: (VARIANTS[BASELINE], pair) for name, pair in pairs}
         function = type(self).function
         mine = {OWN: own_method(function)} if function else {}
@@ -187,10 +186,10 @@ class Convolution(Experiment):
             return {}
         base = VARIANTS[BASELINE]
         flops, traffic = base.flops(self.problem), base.traffic(self.problem)
-        short = functools.partial(multiplying, flops, "bfloat16")
+        short = functools.partial(trials.multiplying, flops, "bfloat16")
         limits = {
-            ARITHMETIC: (functools.partial(multiplying, flops), _PRODUCT),
-            MEMORY: (functools.partial(moving, traffic), _SUM),
+            ARITHMETIC: (functools.partial(trials.multiplying, flops), _PRODUCT),
+            MEMORY: (functools.partial(trials.moving, traffic), _SUM),
             BFLOAT16: (short, _SHORT_PRODUCT),
         }
         if all(method.precision != "bfloat16" for method, _ in self._cases.values()):
@@ -199,7 +198,7 @@ class Convolution(Experiment):
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         method, problem = self._cases[name]
-        return convolving(method.call(problem), problem.batch)
+        return trials.convolving(method.call(problem), problem.batch)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""
