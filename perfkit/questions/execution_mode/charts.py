@@ -16,8 +16,8 @@ from perfkit.engine.measurement import PayBack, pay_back, typical
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import one_line
+from perfkit.questions.execution_mode import paying
 from perfkit.questions.execution_mode.variants import EAGER, FIT
-from perfkit.questions.execution_mode.verdict import paying
 
 # Steps that the picture shows at least, and at most.
 _LEAST, _MOST = 1_000.0, 1e7
