@@ -51,9 +51,6 @@ Function = Callable[[Any, Any, int, str], Any]
 _MOST_BYTES = 1_000_000_000
 # A call may take so many times as long as the baseline's.
 _OF_BASELINE = 2.0
-_PRODUCT = "A large matrix product: the speed limit for direct sums."
-_SHORT_PRODUCT = "The large matrix product on bfloat16 numbers."
-_SUM = "A large sum: the speed limit of memory."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,15 +182,18 @@ class Convolution(Experiment):
         if self._is_sweep:
             return {}
         base = VARIANTS[BASELINE]
-        flops, traffic = base.flops(self.problem), base.traffic(self.problem)
-        short = functools.partial(trials.multiplying, flops, "bfloat16")
+        product = functools.partial(trials.multiplying, base.flops(self.problem))
+        total = functools.partial(trials.moving, base.traffic(self.problem))
         limits = {
-            ARITHMETIC: (functools.partial(trials.multiplying, flops), _PRODUCT),
-            MEMORY: (functools.partial(trials.moving, traffic), _SUM),
-            BFLOAT16: (short, _SHORT_PRODUCT),
+            ARITHMETIC: (
+                product,
+                "A large matrix product: the speed limit for direct sums.",
+            ),
+            MEMORY: (total, "A large sum: the speed limit of memory."),
         }
-        if all(method.precision != "bfloat16" for method, _ in self._cases.values()):
-            del limits[BFLOAT16]
+        if any(method.precision == "bfloat16" for method, _ in self._cases.values()):
+            short = functools.partial(product, precision="bfloat16")
+            limits[BFLOAT16] = short, "The large matrix product on bfloat16 numbers."
         return limits
 
     def _convolve(self, name: str) -> Iterator[Yielded]:

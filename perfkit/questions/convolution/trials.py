@@ -89,13 +89,7 @@ def allowed(size: float, terms: int, precision: str) -> float:
     """The largest difference from the right answer that rounding explains.
 
     Sums are taken to be made in float32, as they are wherever shorter numbers are
-    multiplied well.
-
-    Args:
-        size: Of the largest answer there would be without any minus sign.
-        terms: Products that make up one number of the answer.
-        precision: Of the numbers that are multiplied: ``"float32"``, ``"tf32"``,
-            ``"float16"`` or ``"bfloat16"``.
+    multiplied well. Without any minus sign the largest answer would have this size.
     """
     summed = _SUMMED * _ROUNDING["float32"] * size
     return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)

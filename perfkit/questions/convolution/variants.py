@@ -203,13 +203,7 @@ def calling(
     precision: str = "float32",
     graph: Callable[[Operation], Operation] | None = None,
 ) -> Build:
-    """Give what makes the call of an operation on numbers in a precision.
-
-    Args:
-        operation: Makes it, for a problem.
-        precision: Of images and kernel.
-        graph: Makes a graph of it; None to have it called from Python.
-    """
+    """Give what makes the call of an operation; without ``graph``, from Python."""
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
         numbers, weights = rounded(placed(images), placed(kernel), precision)
