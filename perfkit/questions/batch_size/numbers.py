@@ -267,11 +267,9 @@ def step(size: int) -> int:
 
 
 def search(first: int, ask: Callable[[int], Try]) -> Tries:
-    """Try sizes until the largest that fits is known to a step.
+    """Try sizes from ``first`` on until the largest that fits is known to a step.
 
-    Args:
-        first: The size to begin with; the nearer, the fewer tries.
-        ask: Makes the try of a size; one that completes fits, one stopped ends it.
+    A try that completes fits, one that was stopped ends the search.
     """
     size, low, high = max(1, first - first % step(first)), 0, _SEARCH_MOST + 1
     while low < size < high:

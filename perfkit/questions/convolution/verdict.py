@@ -77,11 +77,9 @@ class Cell:
 class Result:
     """How near to the machine's limits each variant comes, or what counts reach.
 
-    Attributes:
-        shares: Of each variant its share of what a large matrix product reaches, of the
-            memory's speed, and the share of a call that is left without work, as far as
-            they are known; the most arithmetic per second first.
-        cells: Each pair of channel counts, by name.
+    The shares are those of what a large matrix product reaches, of the memory's speed,
+    and of a call that is left without work, as far as they are known; the variant with
+    the most arithmetic per second comes first.
     """
 
     shares: dict[str, Shares] = field(default_factory=dict)
@@ -311,12 +309,9 @@ def at_equal_work(
 ) -> Comparison:
     """Make of a ratio of examples per second one of arithmetic per second.
 
-    Args:
-        compared: The ratio of examples per second.
-        work: Of the variant's example, over that of the baseline's.
-        among: How many such ratios there are: of many one differs by chance, so
-            the interval is widened until all of them hold at once, at 95 %.
-        floor: The noise floor, a ratio of at least 1.
+    ``work`` is that of the variant's example over that of the baseline's. Of many
+    ratios one differs by chance, so the interval is widened until all ``among`` them
+    hold at once, at 95 %.
     """
     freedom = max(1, compared.rounds - 1)
     wider = student(freedom, among) / student(freedom)

@@ -59,11 +59,7 @@ Rows = tuple[tuple[float, ...], ...]
 class Curve:
     """How the loss of examples that were seen first fell in one training.
 
-    Attributes:
-        precision: What it computed in.
-        seed: Of its weights and examples.
-        every: Steps of which each loss is the mean.
-        losses: What was seen; None for NaN.
+    Each loss is the mean of ``every`` steps, and None for NaN.
     """
 
     precision: str
@@ -86,12 +82,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """The loss scale of a training in float16.
-
-    Attributes:
-        model: The network that was trained.
-        scales: After each step, the first before any.
-    """
+    """The loss scale of a training in float16 after each step, the first before any."""
 
     model: str
     scales: tuple[float, ...]
@@ -111,14 +102,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer that multiplies.
+    """A layer that multiplies; ``products`` are those for one example, forward.
 
-    Attributes:
-        name: In its network.
-        computes: In which dtype.
-        inputs: Numbers, or channels, that come in.
-        outputs: Numbers, or channels, that go out.
-        products: Multiplications for one example, forward.
+    Its inputs and outputs are numbers or, of a convolution, channels.
     """
 
     name: str
@@ -228,7 +214,7 @@ def read_result(measured: Measurement) -> PrecisionResult:
         pairs=tuple(_pairs(curves)),
         scale=next(scales, None),
         memory=_memory(measured.trials),
-        layers=_layers(measured.notes),
+        layers=note_as(tuple[Layer, ...], measured.notes.get(LAYERS)) or (),
     )
 
 
@@ -273,10 +259,6 @@ def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
         name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
         for name, sizes in peaks.items()
     }
-
-
-def _layers(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
-    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
 
 
 def look_at_layers(network: Any) -> Iterator[Layer]:
