@@ -51,6 +51,7 @@ Function = Callable[[Any, Any, int, str], Any]
 _MOST_BYTES = 1_000_000_000
 # A call may take so many times as long as the baseline's.
 _OF_BASELINE = 2.0
+_PRODUCT = "A large matrix product: the speed limit for direct sums."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,17 +183,15 @@ class Convolution(Experiment):
         if self._is_sweep:
             return {}
         base = VARIANTS[BASELINE]
-        product = functools.partial(trials.multiplying, base.flops(self.problem))
-        total = functools.partial(trials.moving, base.traffic(self.problem))
+        flops, traffic = base.flops(self.problem), base.traffic(self.problem)
+        product = functools.partial(trials.multiplying, flops)
+        total = functools.partial(trials.moving, traffic)
         limits = {
-            ARITHMETIC: (
-                product,
-                "A large matrix product: the speed limit for direct sums.",
-            ),
+            ARITHMETIC: (product, _PRODUCT),
             MEMORY: (total, "A large sum: the speed limit of memory."),
         }
         if any(method.precision == "bfloat16" for method, _ in self._cases.values()):
-            short = functools.partial(product, precision="bfloat16")
+            short = functools.partial(trials.multiplying, flops, "bfloat16")
             limits[BFLOAT16] = short, "The large matrix product on bfloat16 numbers."
         return limits
 

@@ -309,9 +309,9 @@ def at_equal_work(
 ) -> Comparison:
     """Make of a ratio of examples per second one of arithmetic per second.
 
-    ``work`` is that of the variant's example over that of the baseline's. Of many
-    ratios one differs by chance, so the interval is widened until all ``among`` them
-    hold at once, at 95 %.
+    ``work`` is that of the variant's example over that of the baseline's. Of ``among``
+    ratios one differs by chance, so the interval is widened until all of them hold at
+    once, at 95 %. The noise floor is a ratio of at least 1.
     """
     freedom = max(1, compared.rounds - 1)
     wider = student(freedom, among) / student(freedom)
