@@ -40,12 +40,8 @@ def name_of_try(size: int) -> str:
 class Knee:
     """The smallest of the timed sizes that is not shown to be slower than the best.
 
-    Attributes:
-        size: That size.
-        best: The size with the best rate.
-        ties: Each larger size that may be the best, and how it compares with ``size``.
-        smallest: Of all sizes that have a rate.
-        largest: Of them, too.
+    The ties are all larger sizes that may be the best, and how they compare with it.
+    ``smallest`` and ``largest`` are the ends of all sizes that have a rate.
     """
 
     size: int

@@ -116,8 +116,7 @@ class DataPipeline(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Make or check the images, write record files, compare what the variants give.
 
-        Raises:
-            RunError: A variant gives other images than the rest.
+        Where one gives other images than the rest, nothing is timed.
         """
         benchmark.without_gpus()
         if not self.images:
@@ -199,19 +198,16 @@ class DataPipeline(Experiment):
 
     # A variant can be pickled, which no function made on the spot can.
     def _run(self, name: str) -> Iterator[Yielded]:
-        task = self._task()
-        if name == SYNTHETIC:
-            return work.synthetic(task)
+        side, training = self.image_side, self.feeding == "training"
+        images = recall(self.folder, count=self.count, side=side)
         if name == DECODE_LIMIT:
-            return decoding.limit(task.images)
-        training = self.feeding == "training"
-        return work.feed(self._methods[name], task, training=training)
-
-    def _task(self) -> Task:
-        images = recall(self.folder, count=self.count, side=self.image_side)
+            return decoding.limit(images)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
-        return Task(images=images, side=self.image_side, batch=self.batch, seed=seed)
+        task = Task(images=images, side=side, batch=self.batch, seed=seed)
+        if name == SYNTHETIC:
+            return work.synthetic(task)
+        return work.feed(self._methods[name], task, training=training)
 
     @property
     def folder(self) -> Path:

@@ -132,13 +132,9 @@ class Layer:
 class Pairs:
     """The trainings of one precision, each beside that of float32 with its seed.
 
-    Attributes:
-        precision: Which.
-        seeds: Of the trainings, one a pair.
-        steps: Training steps at each loss that all of them reached.
-        losses: One row a seed; each number is the mean of the steps since the last.
-        usual: The same of float32, with the same seeds.
-        lost: Whether any loss became NaN; a training whose first did is no row.
+    The losses have a row for each seed, and a mean for each of the steps that all of
+    them reached; ``usual`` are those of float32. Where any loss became NaN, they are
+    ``lost``, and a training whose first did is no row.
     """
 
     precision: str
@@ -301,7 +297,12 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
         race = Race(measured, remaining, "examples")
     if not race.won:
         race = fastest
-    because, facts = _reasons(measured.notes), tuple(_facts(measured, result))
+    expected = note_as(dict[str, Expectation], measured.notes.get(EXPECTED)) or {}
+    because = tuple(
+        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
+        for name, outlook in expected.items()
+    )
+    facts = tuple(_facts(measured, result, expected))
     if not race.won:
         return replace(race.verdict(because=because), facts=facts)
     name = _CALLED[race.winner]
@@ -319,20 +320,11 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
 
 
-def _expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
-    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
-
-
-def _reasons(notes: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
-        for name, outlook in _expectations(notes).items()
-    )
-
-
-def _facts(measured: Measurement, result: PrecisionResult) -> Iterator[Fact]:
+def _facts(
+    measured: Measurement, result: PrecisionResult, expected: Mapping[str, Expectation]
+) -> Iterator[Fact]:
     compared = {c.variant: c for c in measured.comparisons}
-    for name, outlook in _expectations(measured.notes).items():
+    for name, outlook in expected.items():
         if ratio := compared.get(name):
             label = f"{name}: expected, then seen"
             yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)
