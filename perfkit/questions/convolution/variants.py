@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from perfkit.engine.measurement import OWN
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.race import Choice
 
 Array = NDArray[np.float32]
 
@@ -433,6 +434,12 @@ def own_method(function: Callable[[Any, Any, int, str], Any]) -> Method:
     return Method(OWN, build, "Use your own function.", interpreted=True)
 
 
+CHOICES = {
+    method.name: Choice(method.do, functools.partial(getattr, method, "code"))
+    for method in VARIANTS.values()
+    if not method.excluded
+}
+CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),

@@ -14,9 +14,13 @@ from perfkit.engine.steady import steady
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment, gallery
-from perfkit.questions.convolution import Convolution
+from perfkit.questions.convolution import (
+    Convolution,
+    at_equal_work,
+    bound_of,
+    shares_of,
+)
 from perfkit.questions.convolution.variants import GROUPS, VARIANTS
-from perfkit.questions.convolution.verdict import at_equal_work, bound_of, shares_of
 from perfkit.questions.runs import run
 from tests.questions.convolution.test_answers import of_taps as mine
 from tests.questions.races import measured
