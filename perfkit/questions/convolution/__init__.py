@@ -2,9 +2,9 @@
 
 The suspect: a convolution is slow because of how it is called or written, not because
 of its arithmetic.
-The test: convolve the same images in many ways. Each answer is held against float64
-first, and a variant that computes something else is shown and not timed. The speed of a
-matrix product and of the memory, measured in the same run, say what is possible.
+The test: convolve the same images in many ways. Each answer is compared with float64
+first, and a variant that computes something else is shown and not timed. The same run
+measures a matrix product and the memory, because they say how fast it can be.
 """
 
 import functools
@@ -49,7 +49,7 @@ _LIMITS = {
 }
 # Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
-# A call may take so many times as long as the baseline's.
+# A call is not timed if it takes more than this many calls of the baseline.
 _OF_BASELINE = 2.0
 
 
@@ -127,7 +127,7 @@ class Convolution(Experiment):
         return variants | limits
 
     def prepare(self) -> Iterator[Yielded]:
-        """Hold every answer against float64, and refuse what is wrong or too slow."""
+        """Compare every answer with float64; refuse what is wrong or too slow."""
         if not self._is_sweep:
             yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
@@ -178,7 +178,7 @@ class Convolution(Experiment):
 
     @property
     def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
-        """What only shows what is possible: its work, and what that is."""
+        """The limits of the machine: the work of each, and a sentence about it."""
         if self._is_sweep:
             return {}
         base = VARIANTS[BASELINE]
@@ -223,7 +223,7 @@ Shares = dict[Bound, Estimate]
 _HOLDS_UP = 0.5
 # What is faster than the memory was measured to be has its numbers in the caches.
 _CACHED = 1.1
-# A first call is worth telling from so many times that of the baseline on.
+# A first call that takes this many times the baseline's has a row.
 _EXPENSIVE = 2
 # What holds a variant up, with its share of a limit.
 _HELD_UP: dict[Bound, str] = {
@@ -240,7 +240,7 @@ _NEXT: dict[Bound, str] = {
     "overhead": "It is overhead-bound, so give each call more work: a larger batch, or "
     "the whole model in one `tf.function`.",
 }
-# Of more than 100 % of a limit, which is the speed of one large piece of work.
+# Added above 100 % of the limit, which is the speed of one large product.
 _ABOVE = "; Winograd and FFT need fewer operations than counted"
 
 

@@ -1,6 +1,6 @@
-"""Trying a way to convolve, its answer first, and what the trials do.
+"""Try a variant before it is timed, then time it.
 
-A way is timed where its answer is right and comes in a time that can be measured.
+It is timed if its answer is right, and if it comes soon enough to be measured often.
 """
 
 import functools
@@ -46,7 +46,7 @@ _MEMORY_SHARE = 0.25
 _MESSAGE = 60
 # How long a call is timed, and how often at most.
 _TIMED_S, _TIMES = 0.02, 20
-# A call that takes so many times what the smallest takes is long for its work.
+# A time is worked out for large images once a call takes this many of the smallest.
 _GROWN = 3.0
 
 
@@ -131,7 +131,7 @@ class Check:
 
 
 def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Check:
-    """Hold a variant's answer against the right one, and time a call of it."""
+    """Compare a variant's answer with the right one, and time a call of it."""
     if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
         needs = f"would take {units.size(scratch)} of memory besides its numbers"
         return Check(why_not=needs)

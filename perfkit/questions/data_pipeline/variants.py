@@ -277,8 +277,8 @@ CHOICES = {
     for method in VARIANTS.values()
 }
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
-# What is asked together, by the question that it answers: with the baseline, and with
-# what bounds them all. The first takes a minute.
+# Groups of variants, by the question that they answer; each gets the baseline and the
+# two limits besides. The first takes a minute.
 _TOGETHER = {
     "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
     "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),

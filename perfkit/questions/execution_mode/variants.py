@@ -469,8 +469,8 @@ CHOICES = {
     if method.kind == "mode"
 }
 CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
-# What is asked together, by the question that it answers; the first of each is what
-# the others are held against, and what is run twice to know the noise.
+# Groups of variants, by the question that they answer. The first of each is the
+# baseline, which runs twice in each round so that the noise is known.
 GROUPS = {
     "modes": (
         *(EAGER, "fit eagerly", GRAPH, "tf.function XLA"),

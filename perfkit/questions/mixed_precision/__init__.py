@@ -61,8 +61,8 @@ _LONGEST_STEP_S, _TIMES = 0.5, 10.0
 # A training that learns: examples in a batch, steps, and how many make up one loss.
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
 SCALED_STEPS = 72
-# A step that is only tried: its examples at first, seconds that leave no doubt, seconds
-# that nobody waits for, and calls.
+# Of a step that is tried: the examples in its first batch, the seconds below which it
+# is surely timed, those after which no other call is made, and the calls at most.
 _FEW, _MOMENT_S, _TOO_LONG_S, _CALLS = 8, 0.2, 5.0, 4
 
 
