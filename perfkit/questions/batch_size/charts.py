@@ -13,7 +13,6 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.charts.layout import log_ticks
 from perfkit.findings.record import Finding
-from perfkit.findings.text import one_line
 from perfkit.questions import result_of
 from perfkit.questions.batch_size import numbers
 from perfkit.questions.shared.costs import Costs
@@ -177,7 +176,7 @@ _MIDDLE = 400
 
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
-    title = f"{one_line(finding.experiment, 40)}: speed is not learning"
+    title = f"{finding.experiment}: speed is not learning"
     result: numbers.Result = result_of(finding)
     courses = result.trainings[: len(_LOOKS)]
     if not courses:

@@ -48,9 +48,7 @@ class _Course:
 
 def break_even(finding: Finding) -> Figure:
     """Draw how long so many steps take in each variant, its first call included."""
-    title = (
-        f"{one_line(finding.experiment, 40)}: when an expensive first call pays back"
-    )
+    title = f"{finding.experiment}: when an expensive first call pays back"
     batch = finding.parameters.get("batch")
     if not isinstance(batch, int | float) or not 0 < batch <= _LARGEST_BATCH:
         # Without batches an example is a step.
