@@ -34,7 +34,7 @@ from perfkit.questions import charts_of
 __all__ = ["COMMON", "Figure", "chart", "kinds"]
 
 
-# Of findings of whatever question, in the order in which a reader wants them.
+# The charts of any finding, in the order in which a report shows them.
 COMMON: dict[str, Kind[Finding]] = {
     "rates": Kind(
         rates, "How fast each variant is", lambda f: not has_microbenchmarks(f)

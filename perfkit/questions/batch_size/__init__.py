@@ -8,26 +8,41 @@ are tried in processes of their own until the largest that fits is known.
 """
 
 import functools
+import itertools
+import statistics
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Annotated, Any
 
+from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.tick import Yielded
+from perfkit.engine.statistics import Comparison, Estimate, Timing
+from perfkit.engine.tick import READY, Note, Yielded
+from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Verdict
+from perfkit.findings.reading import note_as
+from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
-from perfkit.questions.batch_size import numbers
-from perfkit.questions.batch_size.verdict import LARGEST, judge
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import batches as shared_batches
+from perfkit.questions.shared.batches import Forecast
+from perfkit.questions.shared.costs import Costs, fitted
+from perfkit.questions.shared.loops import loss_function
 from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.words import fact, failures, rates_behind, sure_of_all
 
+# The largest batch that can be asked for.
+LARGEST = 65_536
 _MB = 10**6
 # So long each training learns for real.
 _LEARNING_S = 1.2
+# A size is off the line by more than this share.
+_BENDS = 0.10
+# A file may hold any number; what no training has is not drawn.
+_LARGEST_LOSS = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +78,14 @@ class BatchSize(Experiment):
     @property
     def baseline(self) -> str:
         """The smallest batch."""
-        return numbers.name_of(self.smallest)
+        return name_of(self.smallest)
 
     def make_variants(self) -> Mapping[str, Variant]:
         """One variant for each size."""
         trained = functools.partial(shared_batches.training, self.model)
         variants = (
             Variant(
-                numbers.name_of(size),
+                name_of(size),
                 functools.partial(trained, size),
                 f"{size:,} examples in a batch.",
                 self.baseline,
@@ -102,12 +117,9 @@ class BatchSize(Experiment):
         result = self.result(measured)
         # Elsewhere no program can be given less memory than there is.
         if not result.limit or sys.platform == "linux":
-            yield from numbers.tries(self.model, self.largest, result.limit or None)
-        for name, sizes in (
-            (numbers.UPWARDS, self.batches),
-            (numbers.DOWNWARDS, self.batches[::-1]),
-        ):
-            looped = functools.partial(numbers.as_circulated, self.model, sizes)
+            yield from fit_sizes(self.model, self.largest, result.limit or None)
+        for name, sizes in ((UPWARDS, self.batches), (DOWNWARDS, self.batches[::-1])):
+            looped = functools.partial(as_circulated, self.model, sizes)
             yield Try(name=name, work=looped)
         large_enough = [result.knee.size] if result.knee else []
         for size in sorted({self.smallest, *large_enough, self.largest}):
@@ -116,11 +128,418 @@ class BatchSize(Experiment):
             )
             yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
-    def result(self, measured: Measurement) -> numbers.Result:
+    def result(self, measured: Measurement) -> "Result":
         """What the rounds and the tries show in numbers."""
         limit = 0 if measured.notes.get("gpus") else self.memory * _MB
-        return numbers.result(measured, self.batches, limit)
+        return read_result(measured, self.batches, limit)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
-        return judge(measured, self.result(measured), self.model)
+        return _judge(measured, self.result(measured), self.model)
+
+
+def name_of(size: int) -> str:
+    """What the variant of a batch size is called."""
+    return f"batch {size:,}"
+
+
+def name_of_try(size: int) -> str:
+    """What the try of a batch size is called that the search makes."""
+    return f"fits {size:,}?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knee:
+    """The smallest of the timed sizes that is not shown to be slower than the best.
+
+    The ties are all larger sizes that may be the best, and how they compare with it.
+    ``smallest`` and ``largest`` are the ends of all sizes that have a rate.
+    """
+
+    size: int
+    best: int
+    ties: tuple[tuple[int, Comparison | None], ...]
+    smallest: int
+    largest: int
+
+    @property
+    def firm(self) -> bool:
+        """Whether it is known well enough: that another is much faster is ruled out."""
+        settled = ("no difference shown", "slower")
+        return all(tie and tie.verdict in settled for _, tie in self.ties)
+
+    @property
+    def rising(self) -> bool:
+        """Whether it is the largest size, so that a larger one may be faster."""
+        return self.size == self.largest != self.smallest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """How the loss of held-out examples fell in one training.
+
+    At each look, the first before any step, there are so many samples learnt from and
+    seconds of training.
+    """
+
+    batch: int
+    samples: tuple[int, ...]
+    seconds: tuple[float, ...]
+    losses: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was found of the largest batch that fits.
+
+    Attributes:
+        fits: The largest that does; 0 for none.
+        requested: Bytes that it had asked for; 0 where that is not known.
+        fails: The smallest that does not; None where all did.
+        reason: How that one ended.
+        by_limit: Whether it ran out of memory.
+    """
+
+    fits: int
+    requested: int
+    fails: int | None
+    reason: str
+    by_limit: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a run shows.
+
+    Attributes:
+        rates: Sizes that have a rate, the smallest first, each with its timing.
+        knee: From where on the rate stops rising; None while no size has a rate.
+        line: What a step and an example cost; None with fewer than three sizes.
+        bends: Sizes off that line, each with its step's seconds over the line's.
+        limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
+        memory: Sizes, each with its bytes above the start at the peak: of the GPU where
+            there is one, else of the process.
+        forecast: What a step should hold by its shapes; None where that is not known.
+        search: None where none was made.
+        loops: What the loop in circulation says, by its name: sizes and their rates.
+        trainings: Those that were run to learn, by batch size.
+    """
+
+    rates: tuple[tuple[int, Timing], ...]
+    knee: Knee | None
+    line: Costs | None
+    bends: tuple[tuple[int, float], ...]
+    limit: int
+    memory: tuple[tuple[int, float], ...]
+    forecast: Forecast | None
+    search: Search | None
+    loops: dict[str, tuple[tuple[int, float], ...]]
+    trainings: tuple[Curve, ...]
+
+
+def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
+    """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
+    rates = tuple(
+        (size, timing)
+        for size in sizes
+        if (timing := measured.timing(name_of(size))) and timing.low > 0
+    )
+    trials = {size: measured.trials_of(name_of(size)) for size in sizes}
+    steps = {size: timing.seconds(size) for size, timing in rates}
+    line = fitted([(1.0, size) for size in steps], [*steps.values()])
+    curves = filter(None, map(_curve, measured.trials))
+    loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
+    return Result(
+        rates=rates,
+        knee=_knee(measured, rates) if rates else None,
+        line=line,
+        bends=find_bends(steps, line, measured.noise_floor) if line else (),
+        limit=limit,
+        memory=_memory(trials),
+        forecast=_forecast(measured.notes),
+        search=read_search(measured.trials),
+        loops={name: _circulating(repeats) for name, repeats in loops.items()},
+        trainings=tuple(sorted(curves, key=lambda curve: curve.batch)),
+    )
+
+
+def find_bends(
+    steps: Mapping[int, Estimate], line: Costs, floor: float | None = None
+) -> tuple[tuple[int, float], ...]:
+    """The sizes off the line by more than their interval and the noise floor, a ratio.
+
+    Each is given with the seconds of its step over those of the line.
+    """
+    threshold = max(_BENDS, (floor or 1.0) - 1)
+    return tuple(
+        (size, miss)
+        for (size, step), miss in zip(steps.items(), line.misses, strict=True)
+        if not step.low <= step.value / miss <= step.high and abs(miss - 1) > threshold
+    )
+
+
+def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
+    sizes = {timing.variant: size for size, timing in rates}
+    best, *rivals = (sizes[t.variant] for t in measured.fastest(tuple(sizes)))
+    size, *larger = sorted({best, *rivals})
+    return Knee(
+        size=size,
+        best=best,
+        ties=tuple((n, measured.compare(name_of(n), name_of(size))) for n in larger),
+        smallest=rates[0][0],
+        largest=rates[-1][0],
+    )
+
+
+def _forecast(notes: Mapping[str, Any]) -> Forecast | None:
+    forecast = note_as(Forecast, notes.get("forecast"))
+    is_sound = forecast and min(astuple(forecast)) >= 0 and max(astuple(forecast)) > 0
+    return forecast if is_sound else None
+
+
+def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
+    """Bytes above the start at each size, the median over its trials."""
+    for kind in ("gpu_peak", "resident"):
+        peaks = (
+            (size, statistics.median(amounts))
+            for size, repeats in trials.items()
+            if (amounts := _amounts(repeats, kind))
+        )
+        if above := tuple((size, peak) for size, peak in peaks if peak > 0):
+            return above
+    return ()
+
+
+def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
+    """Bytes of a kind that trials told of."""
+    notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
+    return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
+
+
+# The loop over batch sizes that is in circulation, run as it stands: one network is
+# trained on through the whole loop, whatever is measured first pays for tracing,
+# nothing is warmed up or repeated, and the order never changes.
+UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
+
+
+def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
+    """Run it with a network from ``MODELS``, and tell what it would have told."""
+    model, count = MODELS[name], max(sizes)
+    network = model.build()
+    network.compile("adam", loss_function())
+    examples, labels = model.batch(count)
+    yield READY
+    rates = []
+    for size in sizes:
+        began = time.perf_counter()
+        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
+        rates.append([size, count / (time.perf_counter() - began)])
+        yield Note("told", list(rates))
+        yield count
+
+
+def _circulating(trials: Sequence[Trial]) -> tuple[tuple[int, float], ...]:
+    """Batch sizes and examples per second, as the loop in circulation has them."""
+    note = trials[0].notes.get("told") if trials else None
+    rates = note_as(list[tuple[int, float]], note) or ()
+    return tuple(sorted((size, rate) for size, rate in rates if size > 0 and rate > 0))
+
+
+def _curve(trial: Trial) -> Curve | None:
+    batch = note_as(int, trial.notes.get("batch")) or 0
+    losses = note_as(list[float | None], trial.notes.get("losses")) or ()
+    worked = [(ended - began, examples) for began, ended, examples in trial.worked]
+    seconds = itertools.accumulate((spent for spent, _ in worked), initial=0.0)
+    samples = itertools.accumulate((count for _, count in worked), initial=0)
+    # A training may be ended between a tick and the look that belongs to it.
+    looks = [
+        (examples, spent, loss)
+        for examples, spent, loss in zip(samples, seconds, losses, strict=False)
+        if loss is not None and 0 <= loss < _LARGEST_LOSS
+    ]
+    if batch < 1 or len(looks) < 2 or looks[1][0] <= 0 or looks[-1][1] <= 0:
+        return None
+    counts, spent, values = (tuple(column) for column in zip(*looks, strict=True))
+    return Curve(batch=batch, samples=counts, seconds=spent, losses=values)
+
+
+# Beyond this nobody trains.
+_SEARCH_MOST = 2**24
+
+
+def step_around(size: int) -> int:
+    """How finely a size is found out: a sixteenth of it, or a little less."""
+    return 1 << max(0, size.bit_length() - 5)
+
+
+def search_sizes(first: int, ask: Callable[[int], Try]) -> Tries:
+    """Try sizes from ``first`` on until the largest that fits is known to a step.
+
+    A try that completes fits, one that was stopped ends the search.
+    """
+    size, low, high = max(1, first - first % step_around(first)), 0, _SEARCH_MOST + 1
+    while low < size < high:
+        trial = yield ask(size)
+        if trial.outcome == "stopped":
+            return
+        low, high = (size, high) if trial.outcome == "completed" else (low, size)
+        fine = step_around(low)
+        if high > _SEARCH_MOST:
+            size = 2 * low
+        elif low == 0:
+            size = high // 2
+        elif high - low <= fine:
+            return
+        else:
+            size = low + max(fine, (high - low) // 2 // fine * fine)
+
+
+def fit_sizes(name: str, first: int, memory: int | None) -> Tries:
+    """Search with a model from ``MODELS``, within ``memory`` bytes if any are given."""
+
+    def ask(size: int) -> Try:
+        trained = functools.partial(shared_batches.fitting, name, size)
+        return Try(name=name_of_try(size), work=trained, memory=memory)
+
+    return search_sizes(first, ask)
+
+
+def read_search(trials: Iterable[Trial]) -> Search | None:
+    """Read what a search has shown; None where there was none."""
+    tries = {
+        size: trial
+        for trial in trials
+        # Its name tells it from a training that was run to learn.
+        if (size := note_as(int, trial.notes.get("batch")) or 0) > 0
+        and trial.variant == name_of_try(size)
+        and trial.outcome != "stopped"
+    }
+    if not tries:
+        return None
+    fits = {n: trial for n, trial in tries.items() if trial.outcome == "completed"}
+    largest = max(fits, default=0)
+    trained = [fits[largest]] if fits else []
+    requests = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
+    fails = min(tries.keys() - fits.keys(), default=None)
+    ended = tries[fails] if fails else None
+    return Search(
+        fits=largest,
+        requested=requests[0],
+        fails=fails,
+        reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
+        by_limit=ended is not None and ended.outcome == "out-of-memory",
+    )
+
+
+_LEARNS = "Another batch learns differently: compare the validation loss."
+_NOTHING = Verdict(
+    headline="No batch size could be timed.",
+    next="Check how the trials ended, or give the run more seconds.",
+)
+
+
+def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
+    """Say which batch is large enough, by how much, and how large one may be."""
+    # What a batch has to fit into.
+    room = "the GPU's memory"
+    if result.limit:
+        room = f"perfkit's limit of {units.size(result.limit)}"
+    knee, search = result.knee, result.search
+    verdict = _answer(measured, result, knee, model) if knee else _NOTHING
+    largest = _largest(search, room) if search else ""
+    unknown: tuple[str, ...] = ()
+    if search and search.fails and not search.by_limit:
+        unknown = (f"Memory may or may not have ended the batch of {search.fails:,}.",)
+    return replace(
+        verdict,
+        warnings=tuple(filter(None, (largest, *verdict.warnings))),
+        facts=tuple(_facts(result)),
+        because=(*unknown, *failures(measured)),
+    )
+
+
+def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Verdict:
+    if not knee.firm:
+        return _open(knee)
+    if knee.size == knee.smallest:
+        best = dict(knee.ties).get(knee.best)
+        reached = result.rates[0][1].in_words()
+        return Verdict(
+            headline="Choose the batch that learns best: no larger one is faster.",
+            much=f"Batches of {knee.size:,} reach {reached}.",
+            sure=sure_of_all(tie for _, tie in knee.ties if tie),
+            interval=best.ends if best else "",
+        )
+    # The smallest that is as fast as the best; the best where that is not known.
+    for size in (knee.size, knee.best):
+        compared = measured.compare(name_of(size), name_of(knee.smallest))
+        if compared and compared.verdict == "faster":
+            break
+    else:
+        return _open(knee)
+    is_largest, larger = size == knee.largest, min(4 * size, LARGEST)
+    rounds = (trial for trial in measured.trials if not trial.is_try)
+    goes_on = is_largest and larger > size and not any(t.has_failed for t in rounds)
+    # On processors the search had a limit that no other trial has.
+    if not result.limit and result.search and result.search.fails:
+        goes_on = goes_on and larger < result.search.fails
+    rises = "no larger one was timed" if is_largest else "larger is not faster"
+    if is_largest and knee.rising:
+        rises = "the rate still rises there"
+    ask = f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
+    return Verdict(
+        headline=f"Train with `batch_size={size}`: {rises}.",
+        much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"
+        f"{rates_behind(measured, compared)}.",
+        sure=compared.sure,
+        interval=compared.ends,
+        edits=(Edit(old=_fit(knee.smallest), new=_fit(size)),),
+        warnings=(_LEARNS,),
+        next=ask if goes_on else "",
+        winner="" if knee.ties else compared.variant,
+    )
+
+
+def _open(knee: Knee) -> Verdict:
+    """What is known where noise hides from which size on the rate stops rising."""
+    slower = f"Every size below {knee.size:,} is slower; "
+    if knee.size == knee.smallest:
+        slower = ""
+    ties = {size: tie for size, tie in knee.ties if tie}
+    size = max(ties, key=lambda n: ties[n].high, default=knee.best)
+    compared = ties.get(size)
+    limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
+    return Verdict(
+        headline="This run does not show which batch size is large enough.",
+        much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
+        sure="not known yet",
+    )
+
+
+def _fit(size: int) -> str:
+    return f"model.fit(x, y, batch_size={size})"
+
+
+def _largest(search: Search, room: str) -> str:
+    """How large a batch may be; "" where that is not known."""
+    if search.fails is None:
+        return f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
+    if not search.by_limit:
+        return ""
+    if not search.fits:
+        return f"Not even a batch of {search.fails:,} fits into {room}."
+    return f"Batches of {search.fits:,} fit into {room}, and {search.fails:,} do not."
+
+
+def _facts(result: Result) -> Iterator[Fact]:
+    line, search = result.line, result.search
+    if line and line.each[0].low > 0:
+        for label, cost in zip(
+            ("Overhead of a step", "Cost of an example"), line.each, strict=True
+        ):
+            yield fact(label, cost, units.seconds)
+    if search and search.requested:
+        label = f"Memory requested by a batch of {search.fits:,}, which fits"
+        yield Fact(label, units.size(search.requested))
+    if search and search.fails:
+        yield Fact(f"How a batch of {search.fails:,} ended", search.reason)

@@ -13,18 +13,17 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.charts.layout import log_ticks
 from perfkit.findings.record import Finding
-from perfkit.findings.text import one_line
 from perfkit.questions import result_of
-from perfkit.questions.batch_size import numbers
+from perfkit.questions.batch_size import DOWNWARDS, UPWARDS, Result
 from perfkit.questions.shared.costs import Costs
 from perfkit.questions.shared.words import between
 
-_LOOPS = {numbers.UPWARDS: "x", numbers.DOWNWARDS: "+"}
+_LOOPS = {UPWARDS: "x", DOWNWARDS: "+"}
 
 
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
-    result: numbers.Result = result_of(finding)
+    result: Result = result_of(finding)
     rates = {size: (t.rate, t.low, t.high) for size, t in result.rates}
     loops = {name: pairs for name, pairs in result.loops.items() if pairs and rates}
     green, place = 0, "too noisy to say which size is large enough"
@@ -62,7 +61,7 @@ def batch_sizes(finding: Finding) -> Figure:
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
-    result: numbers.Result = result_of(finding)
+    result: Result = result_of(finding)
     line, caption = result.line, ["a line needs three sizes"]
     if line:
         overhead, cost = (between(part, units.seconds) for part in line.each)
@@ -122,7 +121,7 @@ def _draw_line(axes: Axes, line: Costs) -> None:
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
-    result: numbers.Result = result_of(finding)
+    result: Result = result_of(finding)
     peaks, limit, forecast = dict(result.memory), result.limit, result.forecast
     search = result.search if peaks else None
     marks = [Mark(size, float(peak)) for size, peak in peaks.items()]
@@ -177,8 +176,8 @@ _MIDDLE = 400
 
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
-    title = f"{one_line(finding.experiment, 40)}: speed is not learning"
-    result: numbers.Result = result_of(finding)
+    title = f"{finding.experiment}: speed is not learning"
+    result: Result = result_of(finding)
     courses = result.trainings[: len(_LOOKS)]
     if not courses:
         return canvas.message(title, "No training was run to learn.")

@@ -7,7 +7,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, INK, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.questions import result_of
-from perfkit.questions.convolution.channels import Cell
+from perfkit.questions.convolution import Cell
 
 # No machine does less or more in a second; a file may say anything.
 _LEAST, _MOST = 1.0, 1e18

@@ -1,7 +1,8 @@
-"""The ways to compute a convolution in NumPy and TensorFlow, wrong ones too.
+"""What is convolved, its right answer, and the ways to compute it, a wrong one too.
 
-What a way does before it gives its call is set-up. The lines of the call are what a
-reader is shown and advised.
+The right answer is computed in float64, window by window, straight from the definition:
+no variant that is timed does it like this. What a way does before it gives its call is
+set-up. The lines of the call are what a reader is shown and advised.
 """
 
 import functools
@@ -11,28 +12,121 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
-from perfkit.questions.convolution.work import (
-    FLOAT,
-    Array,
-    Problem,
-    convolved,
-    convolved_by_channel,
-    placed,
-)
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.race import Choice
+
+Array = NDArray[np.float32]
+
+# Bytes of a number.
+FLOAT = 4
+BASELINE = "conv2d"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A square convolution, as TensorFlow and Keras understand it.
+
+    Images have the shape (batch, side, side, channels), the kernel has the shape
+    (kernel, kernel, channels, filters), and the kernel is not mirrored. The padding is
+    ``"same"`` or ``"valid"``.
+    """
+
+    batch: int = 1
+    side: int = 28
+    channels: int = 1
+    filters: int = 1
+    kernel: int = 3
+    stride: int = 1
+    padding: str = "same"
+
+    @property
+    def out(self) -> int:
+        """Pixels of the answer's side."""
+        if self.padding == "same":
+            return -(-self.side // self.stride)
+        return (self.side - self.kernel) // self.stride + 1
+
+    @property
+    def edge(self) -> tuple[int, int]:
+        """Rows of zeros above an image and below it; columns beside it alike."""
+        if self.padding == "valid":
+            return 0, 0
+        missing = max((self.out - 1) * self.stride + self.kernel - self.side, 0)
+        return missing // 2, missing - missing // 2
+
+    @property
+    def taps(self) -> int:
+        """Products that make up one number of the answer."""
+        return self.kernel**2 * self.channels
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions for one image, done in the obvious way."""
+        return 2 * self.out**2 * self.filters * self.taps
+
+    @property
+    def answer_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the answer."""
+        return (self.batch, self.out, self.out, self.filters)
+
+    def images(self, seed: int = 0) -> Array:
+        """Draw images of numbers from -1 to 1; nobody can write into them."""
+        return _draw((self.batch, self.side, self.side, self.channels), (seed, 0))
+
+    def weights(self, seed: int = 0) -> Array:
+        """Draw a kernel in the same manner."""
+        shape = (self.kernel, self.kernel, self.channels, self.filters)
+        return _draw(shape, (seed, 1))
+
+    def pad(self, images: Array) -> Array:
+        """Put zeros around the images, as many as the padding asks for."""
+        return np.pad(images, ((0, 0), self.edge, self.edge, (0, 0)))
+
+
+def _draw(shape: tuple[int, ...], seed: tuple[int, int]) -> Array:
+    numbers = np.random.default_rng(seed).random(shape, np.float32)
+    numbers -= 0.5
+    numbers *= 2
+    numbers.flags.writeable = False
+    return numbers
+
+
+def convolved(images: Array, kernel: Array, problem: Problem) -> NDArray[np.float64]:
+    """The right answer, in float64."""
+    padded = problem.pad(images).astype(np.float64)
+    weights = kernel.astype(np.float64).reshape(-1, kernel.shape[-1])
+    answer = np.empty((len(images), problem.out, problem.out, weights.shape[1]))
+    for row, column in np.ndindex(problem.out, problem.out):
+        top, left = row * problem.stride, column * problem.stride
+        window = padded[:, top : top + len(kernel), left : left + len(kernel)]
+        answer[:, row, column] = window.reshape(len(images), -1) @ weights
+    return answer
+
+
+def convolved_by_channel(
+    images: Array, kernel: Array, problem: Problem
+) -> NDArray[np.float64]:
+    """The right answer, in float64, of a filter of its own for each channel."""
+    channels = (slice(at, at + 1) for at in range(images.shape[-1]))
+    answers = [convolved(images[..., c], kernel[..., c], problem) for c in channels]
+    return np.concatenate(answers, axis=-1)
+
+
+def placed(array: Array) -> "tf.Tensor":
+    """Put numbers where TensorFlow computes: on the GPU where there is one."""
+    # What a constant is made of stays in the machine's memory; a result does not.
+    return tf.identity(tf.constant(array))
+
 
 Nested = list[Any]
 Call = Callable[[], Any]
 Operation = Callable[[Any, Any], Any]
 # From images, a kernel and their sizes to the call that is timed.
 Build = Callable[[Any, Any, Problem], Call]
-
-BASELINE = "conv2d"
-# What pixels and weights are multiplied by to fill the range of short numbers.
-_PIXEL, _WEIGHT = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -110,13 +204,7 @@ def calling(
     precision: str = "float32",
     graph: Callable[[Operation], Operation] | None = None,
 ) -> Build:
-    """Give what makes the call of an operation on numbers in a precision.
-
-    Args:
-        operation: Makes it, for a problem.
-        precision: Of images and kernel.
-        graph: Makes a graph of it; None to have it called from Python.
-    """
+    """Give what makes the call of an operation; without ``graph``, from Python."""
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
         numbers, weights = rounded(placed(images), placed(kernel), precision)
@@ -328,46 +416,13 @@ def _depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
     return by_channel(numbers, weights, strides, padding)
 
 
-_mistake = functools.partial(_method, excluded="a mistake")
-
-
-@_mistake("as circulated", "Run the custom convolution of a tutorial in circulation.")
+@_method(
+    "as circulated",
+    "Run the custom convolution of a tutorial in circulation.",
+    excluded="a mistake",
+)
 def _zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     return lambda: np.zeros(problem.answer_shape, np.float32)
-
-
-@_mistake("swapped axes", "Take the kernel's columns for its rows.")
-def _swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
-    return taps(images, kernel.transpose(1, 0, 2, 3), problem)
-
-
-@_mistake("wrong padding", "Put one row and column of zeros too many before the image.")
-def _wrong_padding(images: Array, kernel: Array, problem: Problem) -> Call:
-    moved = np.pad(images, ((0, 0), (1, 0), (1, 0), (0, 0)))[:, :-1, :-1]
-    return taps(moved, kernel, problem)
-
-
-@_mistake("float16 overflow", "Sum scaled products in float16.", precision="float16")
-def _float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
-    # It ends at 65,504.
-    half = np.float16
-    pixels: Any = (images * _PIXEL).astype(half)
-    sums = taps(pixels, (kernel * _WEIGHT).astype(half), problem)
-
-    def convolve() -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return (sums() / half(_PIXEL)) / half(_WEIGHT)
-
-    return convolve
-
-
-@_mistake("off-by-one stride", "Move the window by one pixel too many.")
-def _off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
-    wider = replace(problem, stride=problem.stride + 1)
-    convolve = taps(images, kernel, wider)
-    # The last pixels are repeated to fill the answer.
-    edge = (0, problem.out - wider.out)
-    return lambda: np.pad(convolve(), ((0, 0), edge, edge, (0, 0)), mode="edge")
 
 
 def own_method(function: Callable[[Any, Any, int, str], Any]) -> Method:
@@ -379,6 +434,12 @@ def own_method(function: Callable[[Any, Any, int, str], Any]) -> Method:
     return Method(OWN, build, "Use your own function.", interpreted=True)
 
 
+CHOICES = {
+    method.name: Choice(method.do, functools.partial(getattr, method, "code"))
+    for method in VARIANTS.values()
+    if not method.excluded
+}
+CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
@@ -389,9 +450,5 @@ GROUPS = {
     "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
     "precision": SHORT,
     "lighter": ("depthwise",),
-    "mistakes": (
-        *("as circulated", "swapped axes", "wrong padding"),
-        *("float16 overflow", "off-by-one stride"),
-    ),
     "all": tuple(VARIANTS),
 }

@@ -8,37 +8,33 @@ ceiling; cores that decode and do nothing else are the limit.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import psutil
 
+from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
+from perfkit.engine.statistics import Comparison, Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError, RunError
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.reading import note_as
+from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.questions import unknown
 from perfkit.questions.base import Experiment
-from perfkit.questions.data_pipeline import work as consumers
+from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import (
+    CHOICES,
     DECODE_LIMIT,
     GROUPS,
     SYNTHETIC,
     VARIANTS,
-)
-from perfkit.questions.data_pipeline.verdict import (
-    CHOICES,
-    Claim,
-    Result,
-    choices_in,
-    claims,
-    judge,
-    waits_of,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.questions.parameters import Choice, Folder, Range
@@ -47,8 +43,7 @@ from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
 from perfkit.questions.shared.race import Race
-
-__all__ = ["Claim", "DataPipeline", "claims"]
+from perfkit.questions.shared.words import fact, quoted
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
@@ -109,7 +104,7 @@ class DataPipeline(Experiment):
         bare = functools.partial(self._run, SYNTHETIC)
         if SYNTHETIC in self._names and self.feeding != "alone":
             does = "One batch that stays in memory, without a pipeline."
-            code = code_of(consumers.one_batch)
+            code = code_of(work.one_batch)
             variants[SYNTHETIC] = Variant(SYNTHETIC, bare, does, BASELINE, code=code)
         decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
@@ -121,8 +116,7 @@ class DataPipeline(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Make or check the images, write record files, compare what the variants give.
 
-        Raises:
-            RunError: A variant gives other images than the rest.
+        Where one gives other images than the rest, nothing is timed.
         """
         benchmark.without_gpus()
         if not self.images:
@@ -139,16 +133,16 @@ class DataPipeline(Experiment):
         task = Task(images=images, side=self.image_side, batch=4)
         methods = self._methods
         if OWN in methods:
-            wrong = consumers.why_not(methods.pop(OWN), task)
+            wrong = work.why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
-        differ = consumers.differences(methods.values(), task)
+        differ = work.differences(methods.values(), task)
         for name, difference in differ.items():
             raise RunError(
                 f"{name!r} gives other images than the rest: {difference}. Its speed "
                 "would mean nothing, so perfkit times nothing."
             )
 
-    def result(self, measured: Measurement) -> Result:
+    def result(self, measured: Measurement) -> "Result":
         """Which share of a step each variant waits for its batch."""
         return Result(waits=waits_of(measured))
 
@@ -160,17 +154,22 @@ class DataPipeline(Experiment):
                 (f"{claim.says} {claim.answer.capitalize()}.", *claim.because)
             )
             for claim in claims(finding)
-            if claim.answer != "not measured"
         )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, self.race(measured), self.result(measured))
+        return _judge(measured, self.race(measured), self.result(measured))
 
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""
         subject = "The pipeline" if self.feeding == "alone" else "This training"
-        return Race(measured, choices_in(measured), "images", subject, BASELINE)
+        barred = {
+            method.name
+            for method in VARIANTS.values()
+            if method.excluded or _too_large(measured, method)
+        }
+        choices = {n: choice for n, choice in CHOICES.items() if n not in barred}
+        return Race(measured, choices, "images", subject, BASELINE)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -199,19 +198,16 @@ class DataPipeline(Experiment):
 
     # A variant can be pickled, which no function made on the spot can.
     def _run(self, name: str) -> Iterator[Yielded]:
-        task = self._task()
-        if name == SYNTHETIC:
-            return consumers.synthetic(task)
+        side, training = self.image_side, self.feeding == "training"
+        images = recall(self.folder, count=self.count, side=side)
         if name == DECODE_LIMIT:
-            return decoding.limit(task.images)
-        training = self.feeding == "training"
-        return consumers.feed(self._methods[name], task, training=training)
-
-    def _task(self) -> Task:
-        images = recall(self.folder, count=self.count, side=self.image_side)
+            return decoding.limit(images)
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
-        return Task(images=images, side=self.image_side, batch=self.batch, seed=seed)
+        task = Task(images=images, side=side, batch=self.batch, seed=seed)
+        if name == SYNTHETIC:
+            return work.synthetic(task)
+        return work.feed(self._methods[name], task, training=training)
 
     @property
     def folder(self) -> Path:
@@ -219,3 +215,268 @@ class DataPipeline(Experiment):
         if self.images:
             return Path(self.images).expanduser().absolute()
         return cache.folder() / shared_images.folder_name(self.source, self.count)
+
+
+Answer = Literal[
+    "not so",
+    "so here",
+    "not so here",
+    "mixed",
+    "too noisy to say",
+    "cannot be tested here",
+]
+# A cache may fill this share of the machine's memory.
+_MEMORY_SHARE = 0.5
+_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
+_READ = (
+    "Files that were read before came from the system's memory, not from the disk, if "
+    "they fit there."
+)
+_SHARED_CORES = (
+    "The model shares its cores with the pipeline, so a short wait does not mean that "
+    f"the input is free. Compare with the rate of {quoted(SYNTHETIC)}."
+)
+# So many names of left-out images are told.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fed:
+    """The note on the images of a run; see ``Images.describe``."""
+
+    count: int
+    found: int
+    bytes: int
+    bytes_each: int
+    width: int
+    height: int
+    decoded_bytes: int
+    skipped: int
+    skipped_because: dict[str, int]
+    skipped_names: list[str]
+
+    def of_all(self, amount: int) -> float:
+        """What an amount of the images that are fed is of all in the folder."""
+        return amount * self.found / self.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The note of a trial on where its first batch lay."""
+
+    batch: str
+    gpus: int
+    gpu_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Which share of a step each variant waits for its batch, where that is known."""
+
+    waits: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim as it is usually put, whether it holds here, and what was measured."""
+
+    says: str
+    answer: Answer
+    because: tuple[str, ...]
+
+
+def claims(finding: Finding) -> tuple[Claim, ...]:
+    """The claims in circulation that a finding of this question answers.
+
+    The variants that they need are in the groups ``essential``, ``augmentation``,
+    ``python`` and ``formats``.
+    """
+    mapped, arrays = ("parallel map", "prefetch"), ("numpy", "batch first")
+    loops = ("numpy by element", "batch first")
+    variants = tuple(trial.variant for trial in finding.trials)
+    answered = (
+        _on_gpu(finding, "Augmentation in map runs on the GPU.", variants, mapped),
+        _on_gpu(finding, "Vectorised preprocessing uses the GPU.", arrays, loops),
+        _records(finding),
+    )
+    return tuple(filter(None, answered))
+
+
+def _on_gpu(
+    finding: Finding, says: str, fed_by: tuple[str, ...], compared: tuple[str, ...]
+) -> Claim | None:
+    """Answer by where the batches of some variants lay; tell how fast others are."""
+    places = _places(t for t in finding.trials if t.variant in fed_by)
+    if not places:
+        return None
+    on_gpu = any(place.gpu_bytes > 0 or "GPU" in place.batch for place in places)
+    size = units.size(max(place.gpu_bytes for place in places))
+    devices = " and ".join(sorted({place.batch for place in places}))
+    # A machine without a GPU says nothing of what runs on one.
+    answer: Answer = "cannot be tested here"
+    reason = "The same pipeline ran without a GPU, so it needs none."
+    if any(place.gpus for place in places):
+        answer = "so here" if on_gpu else "not so"
+        reason = f"Making a batch took {size} of the GPU's memory."
+    where = f"The pipeline delivered its batches on {devices}."
+    rates = [c for c in finding.comparisons if c.variant in compared]
+    return Claim(
+        says, answer, (where, reason, *(f"Measured: {_ratio(c)}" for c in rates))
+    )
+
+
+def _places(trials: Iterable[Trial]) -> list[Place]:
+    notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
+    return [place for place in notes if place]
+
+
+def _records(finding: Finding) -> Claim | None:
+    names = [method.name for method in VARIANTS.values() if method.form]
+    compared = [c for c in finding.comparisons if c.variant in names]
+    verdicts = {c.verdict for c in compared if c.baseline == "prefetch"}
+    if not verdicts:
+        return None
+    answer: Answer = "so here" if verdicts == {"faster"} else "not so here"
+    if "faster" in verdicts and verdicts & {"slower", "no difference shown"}:
+        answer = "mixed"
+    elif "too noisy to say" in verdicts:
+        answer = "too noisy to say"
+    says = "TFRecord is faster than a folder of files."
+    return Claim(says, answer, (*map(_ratio, compared), _READ))
+
+
+def _ratio(c: Comparison) -> str:
+    runs = f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}"'
+    return f"{runs} ({c.judgement})."
+
+
+def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
+    """Say what to change in the pipeline, by how much, how sure that is."""
+    best, images = race.ranked[0].variant if race.ranked else "", _images_fed(measured)
+    because, facts = list[str](), list[Fact]()
+    for name in dict.fromkeys((BASELINE, best)):
+        if name in result.waits:
+            label = f"Share of a step that waits for data, {quoted(name)}"
+            facts.append(Fact(label, units.percent(result.waits[name])))
+    # Where no trial saw a GPU, the processor computed the model.
+    if facts and not any(place.gpus for place in _places(measured.trials)):
+        because.append(_SHARED_CORES)
+    facts += _limits(measured, best)
+    for method in _timed_methods(measured):
+        if reason := method.excluded or _too_large(measured, method):
+            because.append(f"{quoted(method.name)} does not count: {reason}.")
+    if images:
+        because.append(_READ)
+        facts += _fed(images)
+    verdict = race.verdict(
+        warnings=tuple(_costs(measured, best, result)),
+        because=tuple(because),
+        next=_next(measured, race) if race.ranked else "",
+    )
+    return replace(verdict, facts=tuple(facts))
+
+
+def _next(measured: Measurement, race: Race) -> str:
+    """What the input still costs once the code is changed; "" where it is unknown."""
+    # This, and not the wait, says what the input costs: where the processor computes
+    # the model too, decoding takes its cores while hardly a step waits.
+    bare = measured.compare(race.winner or BASELINE, SYNTHETIC)
+    if bare is None:
+        return ""
+    if bare.verdict == "no difference shown":
+        after = "After that the input" if race.won else "The input"
+        return (
+            f"{after} costs less than 10 %, if anything. Look at the step itself: its "
+            "precision, its batch size, its compiler."
+        )
+    without = measured.timing(bare.baseline)
+    if bare.verdict == "slower" and bare.ends and race.won and without:
+        return (
+            f"After that the input still costs {units.percent(1 - bare.ratio)}: "
+            f"without any, this training reaches {without.in_words('images')}."
+        )
+    return ""
+
+
+def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
+    """What the winner takes besides: memory, room on the disk, work of the model."""
+    images, method = _images_fed(measured), VARIANTS.get(best)
+    if not images or method is None:
+        return
+    if method.in_model and best not in result.waits:
+        yield (
+            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which did "
+            "not run here."
+        )
+    decoded = units.size(images.of_all(images.decoded_bytes))
+    if method.keeps:
+        yield f"{quoted(best)} keeps {decoded} in memory."
+    if method.form == "raw":
+        yield (
+            f"{quoted(best)} reads {decoded} from its file, where the images "
+            f"themselves take {units.size(images.of_all(images.bytes))}."
+        )
+
+
+def _limits(measured: Measurement, best: str) -> Iterator[Fact]:
+    """How near to what is possible without any input, and for what decodes."""
+    shares = [(best, "", SYNTHETIC)]
+    for decodes, words in (("square", "only its square"), ("whole", "whole images")):
+        among = [m.name for m in _timed_methods(measured) if m.decodes == decodes]
+        if among:
+            fastest = measured.fastest(tuple(among))[0].variant
+            shares.append((fastest, f", which decodes {words}", DECODE_LIMIT))
+    for name, words, limit in shares:
+        if c := measured.compare(name, limit):
+            share = Estimate(value=c.ratio, low=c.low, high=c.high)
+            label = f"{quoted(name)}{words}: share of the rate of {quoted(limit)}"
+            yield fact(label, share, units.percent)
+
+
+def _images_fed(measured: Measurement) -> Fed | None:
+    """What was fed; None where that is not known."""
+    return note_as(Fed, measured.notes.get("images"))
+
+
+def _fed(images: Fed) -> Iterator[Fact]:
+    """What was fed, and what was left out."""
+    size = f"about {images.width} by {images.height} px"
+    each = units.size(images.bytes_each)
+    yield Fact("Images fed", f"{images.count:,} of {size}, {each} each")
+    if images.skipped:
+        counts = (f"{number} {why}" for why, number in images.skipped_because.items())
+        more = ["…"] if images.skipped > _NAMED else []
+        names = ", ".join([*images.skipped_names[:_NAMED], *more])
+        yield Fact("Images left out", f"{', '.join(counts)} ({names})")
+
+
+def _timed_methods(measured: Measurement) -> list[Method]:
+    """The variants that feed a model and were timed."""
+    return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
+
+
+def _too_large(measured: Measurement, method: Method) -> str:
+    """Say why a cache cannot hold all images there are; "" where it can."""
+    images, memory = _images_fed(measured), note_as(float, measured.notes.get("memory"))
+    if not method.keeps or not images or not memory:
+        return ""
+    total = images.of_all(images.decoded_bytes)
+    if total <= _MEMORY_SHARE * memory:
+        return ""
+    return (
+        f"all {images.found:,} images decoded take {units.size(total)}, and this "
+        f"machine has {units.size(memory)}"
+    )
+
+
+def waits_of(measured: Measurement) -> dict[str, float]:
+    """The share of each variant's steps that waits for data, by its name."""
+    waited, spent = dict[str, float](), dict[str, float]()
+    for trial in measured.trials:
+        if trial.outcome == "completed" and "input" in trial.parts:
+            name = trial.variant
+            # The first tick traces the step.
+            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
+            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
+            spent[name] = spent.get(name, 0.0) + seconds
+    return {name: waited[name] / total for name, total in spent.items() if total}

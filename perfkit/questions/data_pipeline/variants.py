@@ -5,6 +5,7 @@ of its arguments (``PARTS``), and its lines are what a reader is shown and advis
 Where a variant changes what is done with one image, that function is its ``example``.
 """
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from perfkit.engine.measurement import OWN
 from perfkit.questions.data_pipeline.work import BASELINE, Method
 from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.race import Choice
 
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
@@ -269,8 +272,13 @@ def by_element(decode: Any, augment_pixels: Any, side: Any) -> Any:
     return example
 
 
-# What is asked together, by the question that it answers: with the baseline, and with
-# what bounds them all. The first takes a minute.
+CHOICES = {
+    method.name: Choice(method.do, functools.partial(getattr, method, "advice"))
+    for method in VARIANTS.values()
+}
+CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
+# Groups of variants, by the question that they answer; each gets the baseline and the
+# two limits besides. The first takes a minute.
 _TOGETHER = {
     "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
     "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),

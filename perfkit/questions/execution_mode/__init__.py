@@ -9,24 +9,42 @@ apart: it is expensive, and pays back after a number of steps, or never.
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from perfkit.engine.measurement import OWN, Measurement, Variant
+from perfkit import units
+from perfkit.engine.measurement import OWN, Measurement, PayBack, Variant, pay_back
+from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.execution_mode import variants as modes
-from perfkit.questions.execution_mode import work
-from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS, Method
-from perfkit.questions.execution_mode.verdict import CHOICES, judge
-from perfkit.questions.execution_mode.work import MakeStep
+from perfkit.questions.execution_mode.variants import (
+    BY_DEFAULT,
+    CHOICES,
+    FIT,
+    GROUPS,
+    VARIANTS,
+    Kind,
+    MakeStep,
+    Method,
+)
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.benchmark import without_gpus
-from perfkit.questions.shared.loops import Job
+from perfkit.questions.shared.loops import NOTE, Job
 from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.race import Race
+from perfkit.questions.shared.words import (
+    failures,
+    listed,
+    longer,
+    quoted,
+    rates_behind,
+    sure_of_all,
+    tied_with,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +85,7 @@ class ExecutionMode(Experiment):
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)
         methods, function = self._methods, type(self).function
-        refused = modes.alike(methods, xla=work.uses_xla(job.network()))
+        refused = modes.alike(methods, xla=modes.uses_xla(job.network()))
         methods.pop(OWN, None)
         if function and (reason := modes.why_not(function, job)):
             refused[OWN] = reason
@@ -77,7 +95,7 @@ class ExecutionMode(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""
-        return judge(measured, batch=self.batch, epoch=self.epoch)
+        return _judge(measured, batch=self.batch, epoch=self.epoch)
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -103,3 +121,126 @@ class ExecutionMode(Experiment):
         method = self._methods[name]
         job = Job(self.model, self.batch, self.epoch, seed, feed=method.feed)
         return method.run(job, job.network())
+
+
+# Headlines where nothing of a kind is shown to cost anything, and what to do then.
+_FREE: dict[Kind, tuple[str, str]] = {
+    "retracing": (
+        "No cost of retracing is shown in the steady state here.",
+        "Look at the number of traces, and at the first call of each.",
+    ),
+    "observer": (
+        "Keep the observers that you read: each costs less than 10 %, if anything.",
+        "",
+    ),
+}
+
+
+def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
+    """Say what a run shows: of its modes, or else of retracing, or else of observers.
+
+    A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
+    """
+    facts, timed_modes = [*_facts(measured, epoch)], _timed_methods(measured, "mode")
+    kinds = [kind for kind in _FREE if len(timed_modes) < 2 and _costs(measured, kind)]
+    if kinds:
+        # What is to be changed comes first; the other answer is not left out.
+        verdicts = [_of_costs(measured, kind) for kind in kinds]
+        first, *later = sorted(verdicts, key=lambda verdict: not verdict.edits)
+        remarks = (" ".join(filter(None, (v.headline, v.much))) for v in later)
+        because = (*remarks, *failures(measured))
+        return replace(first, facts=tuple(facts), because=because)
+    # Where observers come first, their baseline is no mode.
+    is_mode = measured.baseline in CHOICES or not timed_modes
+    against = "" if is_mode else timed_modes[0].name
+    race = Race(measured, CHOICES, "examples", against=against)
+    paid = pay_back(measured, race.winner, race.baseline) if race.won else None
+    warnings: tuple[str, ...] = ()
+    # What one round cannot show is no reason to think twice.
+    if paid and paid.paying != "one round":
+        warnings = (f"It {paying(paid, batch)}.",)
+    # Most people call ``fit`` already.
+    rival = measured.compare(race.winner, FIT) if race.won else None
+    if rival and FIT not in (race.winner, race.baseline):
+        facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
+    return replace(race.verdict(warnings=warnings), facts=tuple(facts))
+
+
+def paying(paid: PayBack, batch: float) -> str:
+    """When a mode has paid back, after "it"."""
+    if paid.paying == "pays back":
+        return f"compiles first: it is ahead after {paid.steps(batch)}"
+    if paid.paying == "not shown" and paid.high is not None:
+        return f"is ahead after at most {units.significant(paid.high / batch, 2)} steps"
+    return {
+        "at once": "is ahead from its first call",
+        "never": "never pays back, because its steps are slower",
+        "not shown": "is not shown to pay back",
+        "one round": "needs a second round to show when it is ahead",
+    }[paid.paying]
+
+
+def _of_costs(measured: Measurement, kind: Kind) -> Verdict:
+    """The verdict on what was switched on one by one: what costs most, if anything."""
+    costs = _costs(measured, kind)
+    if slower := [cost for cost in costs if cost.verdict == "slower"]:
+        return _of_worst(measured, slower)
+    if noisy := [c.variant for c in costs if c.verdict == "too noisy to say"]:
+        headline = f"This run does not show whether {listed(noisy)} costs anything."
+        return Verdict(headline=headline, sure="not known yet")
+    headline, advice = _FREE[kind]
+    return Verdict(headline=headline, sure=sure_of_all(costs), next=advice)
+
+
+def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
+    worst = min(slower, key=lambda cost: cost.ratio)
+    tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
+    duration = f"{times} times as long" if times else "longer"
+    method = VARIANTS[worst.variant]
+    untimed = "Only leaving it out was timed, so this change gains less."
+    return Verdict(
+        headline=method.do,
+        much=f"With {quoted(method.name)} this training takes {duration}"
+        f"{rates_behind(measured, worst)}.",
+        sure=worst.sure,
+        interval=ends,
+        edits=(_edit(method.read(), method.fix()),),
+        warnings=(untimed,) if method.untimed else (),
+        next=f"{listed(tied)} may cost as much." if tied else "",
+    )
+
+
+def _edit(old: str, new: str) -> Edit:
+    """The lines that go and come, without those that stand behind them either way."""
+    gone, come = old.split("\n"), new.split("\n")
+    while min(len(gone), len(come)) > 1 and gone[-1] == come[-1]:
+        del gone[-1], come[-1]
+    return Edit(old="\n".join(gone), new="\n".join(come))
+
+
+def _timed_methods(measured: Measurement, kind: Kind) -> list[Method]:
+    """The methods of a kind that were timed, in their usual order."""
+    names = {timing.variant for timing in measured.timings}
+    return [m for m in VARIANTS.values() if m.kind == kind and m.name in names]
+
+
+def _costs(measured: Measurement, kind: Kind) -> list[Comparison]:
+    """What could cost time, against what it is without, as far as both were timed."""
+    guilty = (method for method in _timed_methods(measured, kind) if method.do)
+    compared = (measured.compare(method.name, method.against) for method in guilty)
+    return list(filter(None, compared))
+
+
+def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
+    defaults = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
+    if defaults:
+        uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
+        yield Fact(f"{FIT}, without a setting for XLA", uses)
+    for name in (method.name for method in _timed_methods(measured, "retracing")):
+        notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
+        traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
+        cause = next((f" ({n['because'][0]})" for n in notes if n["because"]), "")
+        if notes:
+            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps{cause}")
+    if any(method.do for method in _timed_methods(measured, "observer")):
+        yield Fact("Steps in an observed epoch", f"{epoch:,}")

@@ -16,8 +16,8 @@ from perfkit.engine.measurement import PayBack, pay_back, typical
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import one_line
+from perfkit.questions.execution_mode import paying
 from perfkit.questions.execution_mode.variants import EAGER, FIT
-from perfkit.questions.execution_mode.verdict import paying
 
 # Steps that the picture shows at least, and at most.
 _LEAST, _MOST = 1_000.0, 1e7
@@ -48,9 +48,7 @@ class _Course:
 
 def break_even(finding: Finding) -> Figure:
     """Draw how long so many steps take in each variant, its first call included."""
-    title = (
-        f"{one_line(finding.experiment, 40)}: when an expensive first call pays back"
-    )
+    title = f"{finding.experiment}: when an expensive first call pays back"
     batch = finding.parameters.get("batch")
     if not isinstance(batch, int | float) or not 0 < batch <= _LARGEST_BATCH:
         # Without batches an example is a step.

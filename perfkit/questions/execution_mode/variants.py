@@ -1,8 +1,10 @@
-"""The variants of running a step, and whether they learn the same."""
+"""The ways to run a step, the trainings that do, and whether they learn the same."""
 
 import collections
 import functools
+import importlib.util
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -11,18 +13,205 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import Yielded
+from perfkit.engine.tick import READY, Note, Yielded
+from perfkit.errors import installing
 from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.execution_mode import work
-from perfkit.questions.execution_mode.work import QUIET, MakeStep
-from perfkit.questions.shared import loops
+from perfkit.questions.shared import cache, loops
 from perfkit.questions.shared.code import Name, code_of
 from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.loops import Feed, Job, traced
+from perfkit.questions.shared.loops import (
+    Feed,
+    Job,
+    Traces,
+    looped,
+    step_of,
+    traced,
+    wait,
+)
+from perfkit.questions.shared.race import Choice
 
 EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
 Kind = Literal["mode", "retracing", "observer"]
 Weights = NDArray[np.float64]
+# Of a model, an optimizer and a loss.
+MakeStep = Callable[[Any, Any, Any], Any]
+
+# Longer than any trial: the end of an epoch is what the observers' variants are about.
+_ENDLESS_STEPS, _ENDLESS_EPOCHS = 10**9, 10**6
+QUIET = {"verbose": 0}
+# Of an epoch's steps, as many batches as validation_split=0.2 holds back.
+VALIDATION_SHARE = 5
+# The note that says whether Keras, left to itself, compiles with XLA on this machine.
+BY_DEFAULT = "fit uses XLA"
+
+
+def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yielded]:
+    """Give the step the number of each step as well: a Python int, or a tensor."""
+    traces, with_number = Traces(), numbering(step_of(network))
+    note_trace = tf.autograph.experimental.do_not_convert(traces.trace)
+
+    def noting(features: Any, labels: Any, number: Any) -> Any:
+        note_trace(features=features, labels=labels, number=number)
+        return with_number(features, labels, number)
+
+    loop = with_tensors if as_tensor else with_numbers
+    yield from looped(job, graph_of(noting), traces, loop=loop)
+
+
+def numbering(step: Any) -> Callable[..., Any]:
+    """Make a step that is given its number."""
+
+    def with_number(features: Any, labels: Any, number: Any) -> Any:
+        return step(features, labels), tf.convert_to_tensor(number)
+
+    return with_number
+
+
+def graph_of(with_number: Any) -> Any:
+    """Make a graph of it."""
+    numbered = tf.function(with_number)
+    return numbered
+
+
+def with_numbers(batches: Any, numbered: Any) -> Iterator[int]:
+    """Give each step its number."""
+    for number, (features, labels) in enumerate(batches):
+        numbered(features, labels, number)
+        yield len(labels)
+
+
+def with_tensors(batches: Any, numbered: Any) -> Iterator[int]:
+    """Give each step its number, as a tensor."""
+    # In its loop looking names up in what stands for the module would count.
+    import tensorflow as tf
+
+    for number, (features, labels) in enumerate(batches):
+        numbered(features, labels, tf.constant(number))
+        yield len(labels)
+
+
+def made_anew(job: Job, network: Any) -> Iterator[Yielded]:
+    """Call ``tf.function`` inside the loop, at every step."""
+    traces = Traces()
+    body = loops.with_traces(step_of(network), traces)
+    yield from looped(job, body, traces, loop=with_anew)
+
+
+def with_anew(batches: Any, step: Any) -> Iterator[int]:
+    """Make a function of its own for each step."""
+    for features, labels in batches:
+        tf.function(step)(features, labels)
+        yield len(labels)
+
+
+def keeping() -> Any:
+    """Make a callback that keeps the losses of an epoch."""
+    import keras
+
+    class Keeping(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self._losses: list[float] = []
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._losses.append(logs["loss"])
+
+    callback = Keeping()
+    return callback
+
+
+def histograms() -> Any:
+    """Make the callback that writes them into a folder of perfkit's."""
+    folder = cache.folder() / "histograms"
+    # A trial is ended without a word, so the last one's files are still there.
+    shutil.rmtree(folder, ignore_errors=True)
+    return writing(str(folder))
+
+
+def writing(folder: str, interval: int = 1) -> Any:
+    """Make a callback that writes all weights, once in so many epochs."""
+    import keras
+
+    callback = keras.callbacks.TensorBoard(folder, histogram_freq=interval)
+    return callback
+
+
+def histograms_missing() -> str:
+    """Say why histograms cannot be written here; "" where they can."""
+    if importlib.util.find_spec("tensorboard") is not None:
+        return ""
+    return f"needs TensorBoard, which is not installed: `{installing('tensorboard')}`"
+
+
+def watched(
+    job: Job,
+    network: Any,
+    *,
+    metrics: list[str] | None = None,
+    callback: Callable[[], Any] | None = None,
+    validates: bool = False,
+    **options: Any,
+) -> Iterator[Yielded]:
+    """Train with ``fit`` in epochs; ``options`` are as of ``fit``.
+
+    Metrics, a callback that is made or batches that are held back watch it.
+    """
+    prepared(job, network, metrics=metrics)
+    steps = job.epoch if job.steps is None else job.steps
+    epochs = _ENDLESS_EPOCHS if job.steps is None else 1
+    options = {"shuffle": False, "epochs": epochs} | QUIET | options
+    if validates:
+        held_back = job.first(max(1, job.epoch // VALIDATION_SHARE))
+        options["validation_data"] = held_back.batches()
+    fit = functools.partial(loops.fit, network, job.batches(), steps, **options)
+    watching = [callback()] if callback else []
+    yield READY
+    yield from loops.ticks(
+        lambda counting: fit(callbacks=[*watching, counting]),
+        examples=job.batch,
+        whole_epochs=steps,
+        sync=wait,
+    )
+
+
+def uses_xla(network: Any) -> bool:
+    """Whether Keras compiles this network with XLA where nobody says anything of it."""
+    network.compile(optimizer="sgd", loss="mse")
+    return bool(network.jit_compile)
+
+
+def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
+    """Train with ``fit``, in one epoch that has no end.
+
+    Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
+    """
+    if not options:
+        yield Note(BY_DEFAULT, uses_xla(network))
+    traces = prepared(job, network, **options)
+    steps = _ENDLESS_STEPS if job.steps is None else job.steps
+    fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
+    yield READY
+    ticks = loops.ticks(
+        lambda counting: fit(callbacks=[counting], **QUIET),
+        examples=job.batch,
+        sync=wait,
+        stepped=traces.step,
+    )
+    # A step that runs eagerly is never traced.
+    yield from ticks if options.get("run_eagerly") else loops.with_notes(ticks, traces)
+
+
+def prepared(job: Job, network: Any, **options: Any) -> Traces:
+    """Compile the network and have the traces of its train step counted."""
+    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
+    loops.compile_model(network, optimizer, loss, **options)
+    traces, train_step = Traces(), network.train_step
+
+    def traced_step(data: Any) -> Any:
+        traces.trace(features=data[0], labels=data[1])
+        return train_step(data)
+
+    network.train_step = traced_step
+    return traces
 
 
 @dataclass(frozen=True)
@@ -74,7 +263,7 @@ def _fit_lines(*parts: Callable[..., Any], setup: Any = None, **options: Any) ->
 
 def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
     """A mode of ``fit`` that tells ``compile`` something."""
-    run = functools.partial(work.fitted, **options)
+    run = functools.partial(fitted, **options)
     read = functools.partial(_fit_lines, setup=options)
     xla = options.get("jit_compile")
     return Method(name, run, changes, read, FIT, do, xla=xla)
@@ -117,7 +306,7 @@ _MODES = (
     ),
     Method(
         FIT,
-        work.fitted,
+        fitted,
         "model.fit instead of your own loop, with XLA only where Keras chooses it.",
         _fit_lines,
         GRAPH,
@@ -146,7 +335,7 @@ _MODES = (
         for steps in (8, 64)
     ),
 )
-_read_tensors = _loop(work.numbering, work.graph_of, work.with_tensors)
+_read_tensors = _loop(numbering, graph_of, with_tensors)
 _read_open = _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True)
 _dropping = functools.partial(loops.batched, drop_remainder=True)
 _retracing = functools.partial(Method, kind="retracing")
@@ -154,16 +343,16 @@ _observer = functools.partial(Method, kind="observer", against=UNWATCHED)
 _RETRACING = (
     _retracing(
         "Python number",
-        work.numbered,
+        numbered,
         "The step gets its number as a Python int, so each new value is traced.",
-        _loop(work.numbering, work.graph_of, work.with_numbers),
+        _loop(numbering, graph_of, with_numbers),
         GRAPH,
         "Pass the step its number as a tensor.",
         _read_tensors,
     ),
     _retracing(
         "number as tensor",
-        functools.partial(work.numbered, as_tensor=True),
+        functools.partial(numbered, as_tensor=True),
         "The step gets its number as a tensor: one trace for all values.",
         _read_tensors,
         "Python number",
@@ -188,9 +377,9 @@ _RETRACING = (
     ),
     _retracing(
         "made anew",
-        work.made_anew,
+        made_anew,
         "The loop calls tf.function, so every step traces its own function.",
-        _loop(work.with_anew),
+        _loop(with_anew),
         GRAPH,
         "Make the function once, before the loop.",
         _read_graph,
@@ -213,20 +402,20 @@ def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
     return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
 
 
-_writing = functools.partial(work.writing, Name("folder"))
+_writing = functools.partial(writing, Name("folder"))
 _BY_CALLBACK = {"callbacks": Name("[callback]")}
 _HELD_BACK = {"validation_data": Name("held_back")}
 _OBSERVERS = (
     _observer(
         UNWATCHED,
-        work.watched,
+        watched,
         "A fit without observers: no metrics, no callbacks, verbose=0.",
         _watched(),
         against=FIT,
     ),
     _observer(
         "metrics",
-        functools.partial(work.watched, metrics=["accuracy"]),
+        functools.partial(watched, metrics=["accuracy"]),
         'The same with metrics=["accuracy"].',
         _watched(setup={"metrics": ["accuracy"]}),
         do="Leave out metrics that you do not read.",
@@ -234,9 +423,9 @@ _OBSERVERS = (
     ),
     _observer(
         "callback",
-        functools.partial(work.watched, callback=work.keeping),
+        functools.partial(watched, callback=keeping),
         "The same with a callback that keeps the loss of every batch.",
-        _watched(work.keeping, **_BY_CALLBACK),
+        _watched(keeping, **_BY_CALLBACK),
         do="Let the callback work once per epoch, not after each batch.",
         fix=lambda: (
             "class Keeping(keras.callbacks.Callback):\n"
@@ -247,7 +436,7 @@ _OBSERVERS = (
     ),
     _observer(
         "progress bar",
-        functools.partial(work.watched, verbose=1),
+        functools.partial(watched, verbose=1),
         "The same with verbose=1, the progress bar; it writes into a pipe here.",
         _watched(verbose=1),
         do="Switch the progress bar off.",
@@ -255,7 +444,7 @@ _OBSERVERS = (
     ),
     _observer(
         "validation",
-        functools.partial(work.watched, validates=True),
+        functools.partial(watched, validates=True),
         "The same with validation after every epoch, on a fifth as many batches.",
         _watched(**_HELD_BACK),
         do="Validate less often.",
@@ -264,18 +453,24 @@ _OBSERVERS = (
     ),
     _observer(
         "histograms",
-        functools.partial(work.watched, callback=work.histograms),
+        functools.partial(watched, callback=histograms),
         "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
         _watched(_writing, **_BY_CALLBACK),
         do="Write histograms less often.",
         fix=_watched(functools.partial(_writing, interval=5), **_BY_CALLBACK),
         untimed=True,
-        missing=work.histograms_missing,
+        missing=histograms_missing,
     ),
 )
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
-# What is asked together, by the question that it answers; the first of each is what
-# the others are held against, and what is run twice to know the noise.
+CHOICES = {
+    method.name: Choice(method.do, method.read)
+    for method in VARIANTS.values()
+    if method.kind == "mode"
+}
+CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
+# Groups of variants, by the question that they answer. The first of each is the
+# baseline, which runs twice in each round so that the noise is known.
 GROUPS = {
     "modes": (
         *(EAGER, "fit eagerly", GRAPH, "tf.function XLA"),

@@ -7,31 +7,46 @@ real, from the same weights and examples.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
+from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.tick import Yielded
+from perfkit.engine.tick import READY, REFUSED, Note, Yielded
 from perfkit.findings.record import Verdict
 from perfkit.questions.base import Experiment
-from perfkit.questions.mixed_precision import work
 from perfkit.questions.mixed_precision.verdict import (
     CHOICES,
+    CURVE,
+    EXPECTED,
+    GROWTH,
+    LAYERS,
+    SCALE,
     PrecisionResult,
     judge,
+    look_at_layers,
     read_result,
 )
 from perfkit.questions.parameters import Choice, Range, select
+from perfkit.questions.shared import batches
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.batches import code_of_fit, fitted
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.loops import compiled, step_of
+from perfkit.questions.shared.models import MODELS, learnable
 from perfkit.questions.shared.precision import (
+    BFLOAT16,
     FLOAT16,
     FLOAT32,
     GROUPS,
     PRECISIONS,
+    Hardware,
     Precision,
+    expected,
     unavailable,
 )
 
@@ -40,6 +55,15 @@ _LEARNING_S = 5.0
 # Where the network that was asked about cannot train in float16, this one shows how
 # the loss is scaled.
 _SHOWS_SCALE = "dense"
+# A step that takes longer than this, and than so many of float32, is not timed: a few
+# of them would be the whole run.
+_LONGEST_STEP_S, _TIMES = 0.5, 10.0
+# A training that learns: examples in a batch, steps, and how many make up one loss.
+LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
+SCALED_STEPS = 72
+# Of a step that is tried: the examples in its first batch, the seconds below which it
+# is surely timed, those after which no other call is made, and the calls at most.
+_FEW, _MOMENT_S, _TOO_LONG_S, _CALLS = 8, 0.2, 5.0, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +92,39 @@ class MixedPrecision(Experiment):
         return {
             name: Variant(
                 name,
-                functools.partial(work.training, self.model, name, self.batch),
+                functools.partial(training, self.model, name, self.batch),
                 precision.changes,
                 precision.against if precision.against in precisions else FLOAT32,
                 # Whether TensorFlow can use a GPU, only preparing finds out.
                 "" if hardware.gpu else unavailable(precision, hardware),
-                code=work.code_of_training(precision),
+                code=code_of_training(precision),
             )
             for name, precision in precisions.items()
         }
 
     def prepare(self) -> Iterator[Yielded]:
         """Say what to expect, and refuse what would take the whole run for itself."""
-        return work.foreseen(self.model, self.batch, tuple(self._precisions.values()))
+        precisions, hardware = self._precisions.values(), formats.seen_here()
+        reasons = {p.name: unavailable(p, hardware) for p in precisions}
+        missing = {name: reason for name, reason in reasons.items() if reason}
+        able = [p for p in precisions if p.name not in missing]
+        expects = expectations(able, hardware)
+        yield Note("gpu", hardware.gpu)
+        yield Note("not here", missing)
+        yield Note(EXPECTED, expects)
+        PRECISIONS[BFLOAT16].choose()
+        layers = look_at_layers(MODELS[self.model].build())
+        yield Note(LAYERS, [asdict(layer) for layer in layers])
+        yield Note("progress", "Trying one step of each precision that may be slow")
+        slower = {name for name, note in expects.items() if note["expect"] == "slower"}
+        trying = {FLOAT32} | slower & {BFLOAT16, FLOAT16}
+        step_s = {
+            p.name: _seconds_of_step(self.model, p, self.batch)
+            for p in able
+            if p.name in trying and not hardware.gpu
+        }
+        yield Note("step", step_s)
+        yield Note(REFUSED, missing | too_slow(step_s))
 
     def tries(self, measured: Measurement) -> Tries:
         """Let each precision that was timed learn; then show how float16 scales."""
@@ -89,12 +133,12 @@ class MixedPrecision(Experiment):
         able = [p.name for p in precisions if p.name in names and not p.leaves_out]
         for seed in range(1, self.seeds + 1):
             for name in able:
-                learning = functools.partial(work.learning, self.model, name, seed)
+                learnt = functools.partial(learning, self.model, name, seed)
                 title = f"learning in {name}, seed {seed}"
-                yield Try(name=title, work=learning, seconds=_LEARNING_S)
+                yield Try(name=title, work=learnt, seconds=_LEARNING_S)
             if seed == 1 and FLOAT16 in self._precisions:
                 model = self.model if FLOAT16 in names else _SHOWS_SCALE
-                scaled = functools.partial(work.scaling, model, seed)
+                scaled = functools.partial(scaling, model, seed)
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
     def result(self, measured: Measurement) -> PrecisionResult:
@@ -108,3 +152,130 @@ class MixedPrecision(Experiment):
     @property
     def _precisions(self) -> dict[str, Precision]:
         return select(self.variants, GROUPS, PRECISIONS, FLOAT32)
+
+
+def expectations(precisions: Sequence[Precision], hardware: Hardware) -> dict[str, Any]:
+    """What is expected of each precision but float32, as a note has it."""
+    return {
+        p.name: asdict(expected(p, hardware)) for p in precisions if p.name != FLOAT32
+    }
+
+
+def too_slow(step_s: Mapping[str, float]) -> dict[str, str]:
+    """Say of each precision whose steps would be the whole run why it is not timed.
+
+    What was tried has taken so many seconds a step, float32 among it.
+    """
+    usual = step_s.get(FLOAT32, 0.0)
+    return {
+        name: (
+            f"takes about {units.seconds(seconds)} a step, where {FLOAT32} takes "
+            f"{units.seconds(usual)}: a few of them would be the whole run"
+        )
+        for name, seconds in step_s.items()
+        if seconds > max(_LONGEST_STEP_S, _TIMES * usual)
+    }
+
+
+def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network on one batch, which is in memory, without an end."""
+    at_start = batches.start()
+    network, optimizer = _built(name, PRECISIONS[precision])
+    examples, labels = map(tf.constant, MODELS[name].batch(batch))
+    yield from fitted(network, optimizer, (examples, labels), at_start)
+
+
+def code_of_training(choice: Precision) -> str:
+    """The lines of a training in a precision, as a reader types them."""
+    wrappers = [formats.scaled] if choice.policy == FLOAT16 else []
+    return f"{choice.line}\n{code_of_fit(*wrappers)}"
+
+
+def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
+    """Train for real, and keep the loss of examples when they are seen first.
+
+    All precisions begin with the same weights and see the same examples.
+    """
+    weights = _built(name, PRECISIONS[FLOAT32], seed)[0].get_weights()
+    network, optimizer = _built(name, PRECISIONS[precision], seed)
+    # Another precision draws other weights from the same seed.
+    network.set_weights(weights)
+    losses: list[float] = []
+    means: list[float | None] = []
+    yield READY
+    for loss in _learn(name, seed, network, optimizer, STEPS):
+        losses.append(loss)
+        yield LEARNT_BATCH
+        if len(losses) % BETWEEN == 0:
+            mean = sum(losses[-BETWEEN:]) / BETWEEN
+            # JSON has no NaN.
+            means.append(mean if math.isfinite(mean) else None)
+            curve = {"precision": precision, "seed": seed, "every": BETWEEN}
+            yield Note(CURVE, curve | {"losses": list(means)})
+
+
+def scaling(name: str, seed: int) -> Iterator[Yielded]:
+    """Train in float16 and follow the loss scale, which grows soon here."""
+    network, _ = _built(name, PRECISIONS[FLOAT16], seed)
+    adam = keras.optimizers.Adam()
+    optimizer = keras.optimizers.LossScaleOptimizer(adam, dynamic_growth_steps=GROWTH)
+    optimizer.build(network.trainable_variables)
+    scales = [float(optimizer.dynamic_scale)]
+    yield READY
+    for _ in _learn(name, seed, network, optimizer, SCALED_STEPS):
+        scales.append(float(optimizer.dynamic_scale))
+        yield LEARNT_BATCH
+        if len(scales) % GROWTH == 1:
+            yield Note(SCALE, {"model": name, "scales": list(scales)})
+
+
+def _learn(
+    name: str,
+    seed: int,
+    network: "keras.Model",
+    optimizer: "keras.Optimizer",
+    steps: int,
+) -> Iterator[float]:
+    """Train on batches of examples that are seen once each; yields each loss."""
+    step = compiled(step_of(network, optimizer), autograph=False)
+    examples, labels = learnable(MODELS[name], steps * LEARNT_BATCH, seed)
+    for start in range(0, len(labels), LEARNT_BATCH):
+        part = slice(start, start + LEARNT_BATCH)
+        yield float(step(tf.constant(examples[part]), tf.constant(labels[part])))
+
+
+def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
+    """Time a step of a few examples, and one of all where that gives reason to doubt.
+
+    Where that would take too long, the time is worked out from two small steps.
+    """
+    sample, double = min(batch, _FEW), min(batch, 2 * _FEW)
+    once = _time_step(name, precision, sample)
+    if (at_most := once * batch / sample) <= _MOMENT_S:
+        return at_most
+    added = max(0.0, _time_step(name, precision, double) - once)
+    about = once + added / max(1, double - sample) * (batch - sample)
+    return about if about > _TOO_LONG_S else _time_step(name, precision, batch)
+
+
+def _time_step(name: str, precision: Precision, batch: int) -> float:
+    step = compiled(step_of(*_built(name, precision)), autograph=False)
+    examples, labels = map(tf.constant, MODELS[name].batch(batch))
+    durations: list[float] = []
+    # The first call traces as well, and says nothing where another can be afforded.
+    while len(durations) < _CALLS and sum(durations) < _TOO_LONG_S:
+        began = time.perf_counter()
+        float(step(examples, labels))
+        durations.append(time.perf_counter() - began)
+    return min(durations)
+
+
+def _built(
+    name: str, precision: Precision, seed: int = 0
+) -> "tuple[keras.Model, keras.Optimizer]":
+    """A fresh network in a precision, and what updates it."""
+    precision.choose()
+    keras.utils.set_random_seed(seed)
+    network, optimizer = MODELS[name].build(), precision.optimizer()
+    optimizer.build(network.trainable_variables)
+    return network, optimizer

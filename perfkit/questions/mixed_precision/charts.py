@@ -31,7 +31,7 @@ def drawable_pairs(finding: Finding) -> list[Pairs]:
 
 def losses(finding: Finding) -> Figure:
     """Draw the losses of every precision, from the same weights and examples."""
-    title = f"{one_line(finding.experiment, 40)}: does each precision learn the same?"
+    title = f"{finding.experiment}: does each precision learn the same?"
     pairs = drawable_pairs(finding)
     if not pairs:
         return canvas.message(title, "No two precisions learnt from the same weights.")
@@ -60,7 +60,7 @@ def _steps(count: float) -> str:
 
 def loss_scale(finding: Finding) -> Figure:
     """Draw the loss scale after each step, with the steps that changed nothing."""
-    title = f"{one_line(finding.experiment, 40)}: the loss scale of float16"
+    title = f"{finding.experiment}: the loss scale of float16"
     scale = _result(finding).scale
     if scale is None:
         return canvas.message(title, "No training in float16 reported its loss scale.")

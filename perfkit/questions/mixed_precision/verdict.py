@@ -59,11 +59,7 @@ Rows = tuple[tuple[float, ...], ...]
 class Curve:
     """How the loss of examples that were seen first fell in one training.
 
-    Attributes:
-        precision: What it computed in.
-        seed: Of its weights and examples.
-        every: Steps of which each loss is the mean.
-        losses: What was seen; None for NaN.
+    Each loss is the mean of ``every`` steps, and None for NaN.
     """
 
     precision: str
@@ -86,12 +82,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """The loss scale of a training in float16.
-
-    Attributes:
-        model: The network that was trained.
-        scales: After each step, the first before any.
-    """
+    """The loss scale of a training in float16 after each step, the first before any."""
 
     model: str
     scales: tuple[float, ...]
@@ -111,14 +102,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer that multiplies.
+    """A layer that multiplies; ``products`` are those for one example, forward.
 
-    Attributes:
-        name: In its network.
-        computes: In which dtype.
-        inputs: Numbers, or channels, that come in.
-        outputs: Numbers, or channels, that go out.
-        products: Multiplications for one example, forward.
+    Its inputs and outputs are numbers or, of a convolution, channels.
     """
 
     name: str
@@ -146,13 +132,9 @@ class Layer:
 class Pairs:
     """The trainings of one precision, each beside that of float32 with its seed.
 
-    Attributes:
-        precision: Which.
-        seeds: Of the trainings, one a pair.
-        steps: Training steps at each loss that all of them reached.
-        losses: One row a seed; each number is the mean of the steps since the last.
-        usual: The same of float32, with the same seeds.
-        lost: Whether any loss became NaN; a training whose first did is no row.
+    The losses have a row for each seed, and a mean for each of the steps that all of
+    them reached; ``usual`` are those of float32. Where any loss became NaN, they are
+    ``lost``, and a training whose first did is no row.
     """
 
     precision: str
@@ -228,7 +210,7 @@ def read_result(measured: Measurement) -> PrecisionResult:
         pairs=tuple(_pairs(curves)),
         scale=next(scales, None),
         memory=_memory(measured.trials),
-        layers=_layers(measured.notes),
+        layers=note_as(tuple[Layer, ...], measured.notes.get(LAYERS)) or (),
     )
 
 
@@ -275,10 +257,6 @@ def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
     }
 
 
-def _layers(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
-    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
-
-
 def look_at_layers(network: Any) -> Iterator[Layer]:
     """Look at the layers of a built network that have a kernel."""
     for layer in network.layers:
@@ -319,7 +297,12 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
         race = Race(measured, remaining, "examples")
     if not race.won:
         race = fastest
-    because, facts = _reasons(measured.notes), tuple(_facts(measured, result))
+    expected = note_as(dict[str, Expectation], measured.notes.get(EXPECTED)) or {}
+    because = tuple(
+        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
+        for name, outlook in expected.items()
+    )
+    facts = tuple(_facts(measured, result, expected))
     if not race.won:
         return replace(race.verdict(because=because), facts=facts)
     name = _CALLED[race.winner]
@@ -337,20 +320,11 @@ def judge(measured: Measurement, result: PrecisionResult) -> Verdict:
     return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
 
 
-def _expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
-    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
-
-
-def _reasons(notes: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
-        for name, outlook in _expectations(notes).items()
-    )
-
-
-def _facts(measured: Measurement, result: PrecisionResult) -> Iterator[Fact]:
+def _facts(
+    measured: Measurement, result: PrecisionResult, expected: Mapping[str, Expectation]
+) -> Iterator[Fact]:
     compared = {c.variant: c for c in measured.comparisons}
-    for name, outlook in _expectations(measured.notes).items():
+    for name, outlook in expected.items():
         if ratio := compared.get(name):
             label = f"{name}: expected, then seen"
             yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.batch_size import BatchSize, numbers
+from perfkit.questions.batch_size import BatchSize, Knee, find_bends
 from perfkit.questions.shared.costs import fitted
 from tests.questions.batches import by_cost, measured, played
 
@@ -43,7 +43,7 @@ def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor()
             for size, step in seconds.items()
         }
         line = fitted([(1.0, size) for size in steps], [*steps.values()])
-        return line, dict(numbers.find_bends(steps, line, floor))
+        return line, dict(find_bends(steps, line, floor))
 
     steps = by_cost(0.01, 0.001, (1, 10, 100, 1000))
     line, none = bends(steps)
@@ -73,7 +73,7 @@ def test_the_knee_is_the_smallest_size_as_fast_as_any_if_one_is_shown(run, size)
 def test_a_larger_size_that_is_too_noisy_to_say_leaves_the_knee_open():
     def is_firm(*ties):
         sizes = {"size": 4, "best": 4, "smallest": 4, "largest": 256}
-        return numbers.Knee(ties=ties, **sizes).firm
+        return Knee(ties=ties, **sizes).firm
 
     noisy = measured(by_cost(0.0, 1e-3, (4, 64)), noise=0.4)
     wide = noisy.compare("batch 64", "batch 4")

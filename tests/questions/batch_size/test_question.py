@@ -8,7 +8,7 @@ from perfkit.engine.tick import Tick
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.questions import experiment, result_of
-from perfkit.questions.batch_size import BatchSize, numbers
+from perfkit.questions.batch_size import DOWNWARDS, UPWARDS, BatchSize
 from perfkit.questions.runs import run
 from perfkit.questions.shared.models import MODELS
 from tests.questions import batches
@@ -119,7 +119,7 @@ def test_a_curve_pairs_looks_with_work_and_notes_that_make_no_sense_say_nothing(
     (curve,) = found.trainings
     assert (curve.samples, curve.losses) == ((0, 100, 200), (3.0, 2.0, 1.0))
     assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
-    assert found.loops == {numbers.UPWARDS: (), numbers.DOWNWARDS: ()}
+    assert found.loops == {UPWARDS: (), DOWNWARDS: ()}
     assert (found.memory, found.forecast, found.search) == ((), None, None)
 
 

@@ -9,12 +9,12 @@ from perfkit.engine.live import LiveTrial
 from perfkit.engine.plan import Try
 from perfkit.engine.tick import READY, Note
 from perfkit.engine.trial import Limits
-from perfkit.questions.batch_size.numbers import (
+from perfkit.questions.batch_size import (
+    fit_sizes,
     name_of_try,
     read_search,
-    search,
-    step,
-    tries,
+    search_sizes,
+    step_around,
 )
 from tests.engine.trials import launched
 from tests.questions.batches import driven, tried
@@ -29,7 +29,7 @@ def answered(first, outcome):
         _, size = wanted.work.args
         return tried(wanted.name, outcome(size), batch=size)
 
-    return driven(tries("dense", first, None), answer)
+    return driven(fit_sizes("dense", first, None), answer)
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 1023, 1024, 77_777])
@@ -41,7 +41,7 @@ def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
     trials = answered(first, outcome)
     result = read_search(trials)
     assert result.fits <= most < result.fails
-    assert result.fails - result.fits <= step(result.fits)
+    assert result.fails - result.fits <= step_around(result.fits)
     assert len({trial.variant for trial in trials}) == len(trials) <= 32
 
 
@@ -80,10 +80,10 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
 
         return Try(name=name_of_try(size), work=holds, memory=limit)
 
-    trials = driven(search(8, ask), ended)
+    trials = driven(search_sizes(8, ask), ended)
     result = read_search(trials)
     outcomes = {trial.outcome for trial in trials}
     assert outcomes == {"completed", "out-of-memory"}
     brute = {size: ended(ask(size)).outcome for size in range(48, 64, 3)}
     largest = max(size for size, outcome in brute.items() if outcome == "completed")
-    assert abs(result.fits - largest) <= step(largest)
+    assert abs(result.fits - largest) <= step_around(largest)

@@ -1,13 +1,18 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.questions.convolution import answers, work
-from perfkit.questions.convolution.answers import allowed, mistake, try_method
-from perfkit.questions.convolution.variants import GROUPS, VARIANTS, own_method
-from perfkit.questions.convolution.work import Problem, convolved
+from perfkit.questions.convolution import trials
+from perfkit.questions.convolution.trials import allowed, mistake, try_method
+from perfkit.questions.convolution.variants import (
+    VARIANTS,
+    Problem,
+    convolved,
+    own_method,
+)
 
 PROBLEMS = (
     Problem(batch=2, side=7, channels=4, filters=8, kernel=3),
@@ -16,7 +21,7 @@ PROBLEMS = (
     Problem(batch=3, side=5, channels=4, filters=8, kernel=1),
 )
 # Not every processor has a convolution with the channels first.
-RIGHT = [n for n in VARIANTS if n not in (*GROUPS["mistakes"], "conv2d NCHW")]
+RIGHT = [n for n in VARIANTS if n not in ("as circulated", "conv2d NCHW")]
 BIG = Problem(batch=2, side=10, channels=4, filters=4)
 
 
@@ -64,10 +69,33 @@ def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
     assert np.asarray(answer, float) == pytest.approx(right, abs=0.2)
 
 
-@pytest.mark.parametrize("name", GROUPS["mistakes"])
+def one_too_far(images, kernel, problem):
+    """Move the window by a pixel too many, and repeat the last pixels at the end."""
+    wider = replace(problem, stride=problem.stride + 1)
+    edge = (0, problem.out - wider.out)
+    answer = convolved(images, kernel, wider)
+    return np.pad(answer, ((0, 0), edge, edge, (0, 0)), mode="edge")
+
+
+def padded_before(images, kernel, problem):
+    moved = np.pad(images, ((0, 0), (1, 0), (1, 0), (0, 0)))[:, :-1, :-1]
+    return convolved(moved, kernel, problem)
+
+
 @pytest.mark.parametrize("problem", [BIG, Problem(side=12, stride=2)])
-def test_every_mistake_is_seen(name, problem):
-    assert mistake(VARIANTS[name], problem)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda x, k, p: np.zeros(p.answer_shape), "nothing but zeros"),
+        (lambda x, k, p: convolved(x, k.transpose(1, 0, 2, 3), p), "it swaps the"),
+        (lambda x, k, p: convolved(x, k[::-1, ::-1], p), "it mirrors the kernel"),
+        (padded_before, "off by up to"),
+        (one_too_far, "off by up to"),
+    ],
+)
+def test_every_mistake_is_seen(wrong, said, problem):
+    method = own_method(lambda x, k, *_: wrong(x, k, problem))
+    assert said in mistake(method, problem)
 
 
 def of_taps(images, kernel, stride, padding):
@@ -146,7 +174,7 @@ SMALL = Problem(side=8)
 
 def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(monkeypatch):
     def costs(seconds):
-        monkeypatch.setattr(answers, "call_s", lambda _, problem: seconds(problem))
+        monkeypatch.setattr(trials, "call_s", lambda _, problem: seconds(problem))
 
     costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
     asked = Problem(batch=2, side=64, channels=8, filters=8)
@@ -168,7 +196,7 @@ def test_what_cannot_be_tried_says_why(monkeypatch):
     raised = try_method(own_method(broken), SMALL).why_not
     assert raised == "raised ValueError: no such axis"
     huge = Problem(batch=32, side=112, channels=64, filters=64)
-    monkeypatch.setattr(answers, "free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(trials, "free_bytes", lambda: 1_000_000)
     why = try_method(VARIANTS["numpy im2col"], huge).why_not
     assert why == "would take 925 MB of memory besides its numbers"
 
@@ -176,7 +204,7 @@ def test_what_cannot_be_tried_says_why(monkeypatch):
 @pytest.mark.parametrize("examples", [0.3, 2.5])
 def test_a_limit_counts_whole_examples_and_loses_none(examples):
     calls = []
-    ticks = work.call_endlessly(lambda: calls.append(1), examples)
+    ticks = trials.call_endlessly(lambda: calls.append(1), examples)
     counted = [tick.examples for tick in itertools.islice(ticks, 2)]
     assert sum(counted) == pytest.approx(len(calls) * examples, abs=1)
     assert all(isinstance(number, int) for number in counted)

@@ -14,10 +14,13 @@ from perfkit.engine.steady import steady
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment, gallery
-from perfkit.questions.convolution import Convolution
-from perfkit.questions.convolution.channels import at_equal_work
+from perfkit.questions.convolution import (
+    Convolution,
+    at_equal_work,
+    bound_of,
+    shares_of,
+)
 from perfkit.questions.convolution.variants import GROUPS, VARIANTS
-from perfkit.questions.convolution.verdict import bound_of, shares_of
 from perfkit.questions.runs import run
 from tests.questions.convolution.test_answers import of_taps as mine
 from tests.questions.races import measured
@@ -82,11 +85,11 @@ def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
         "convolution", mine=lambda *given: None, variants="numpy taps", **SMALL
     )
     assert "write its function first" in refused(empty)["yours"]
-    asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
-    assert set(refused(asked)) == set(GROUPS["mistakes"])
+    asked = Convolution(**SMALL | {"padding": "same"}, variants="as circulated")
+    assert set(refused(asked)) == {"as circulated"}
 
 
-OTHER = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
+OTHER = {"as circulated", *GROUPS["lighter"], *GROUPS["precision"]}
 
 
 @pytest.mark.parametrize("loud", ["conv2d bfloat16", "depthwise", *LIMITS])
@@ -184,12 +187,12 @@ _IMAGES = 16
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    """A short run with all mistakes, and a function that keeps its own time."""
+    """A short run with a mistake, and a function that keeps its own time."""
     stamps = tmp_path_factory.mktemp("stamps")
     size = SMALL | {"batch": _IMAGES, "side": 34, "channels": 16, "filters": 16}
     function = functools.partial(stamped, str(stamps))
     asked = experiment(
-        "convolution", mine=function, variants="mistakes,python loops", **size
+        "convolution", mine=function, variants="as circulated,python loops", **size
     )
     return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
 
@@ -212,7 +215,7 @@ def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
     assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
     # A busy machine may leave no time for the end of the last round.
     assert {trial.outcome for trial in found.trials} <= {"completed", "stopped"}
-    assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
+    assert set(found.unavailable) == {"as circulated", "python loops"}
     assert found.unavailable["python loops"].startswith("takes about")
     assert found.verdict.much
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}

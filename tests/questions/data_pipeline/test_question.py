@@ -5,9 +5,8 @@ import pytest
 
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.errors import BadParameterError
-from perfkit.questions.data_pipeline import DataPipeline, claims
+from perfkit.questions.data_pipeline import DataPipeline, claims, waits_of
 from perfkit.questions.data_pipeline.variants import VARIANTS
-from perfkit.questions.data_pipeline.verdict import waits_of
 from perfkit.questions.runs import run
 from perfkit.questions.shared import images as shared_images
 from tests.findings.made import of_run

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from perfkit.questions.execution_mode import ExecutionMode, variants, work
+from perfkit.questions.execution_mode import ExecutionMode, variants
 from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS
 from perfkit.questions.runs import run
 from perfkit.questions.shared.loops import NOTE
@@ -52,7 +52,7 @@ def test_a_group_or_a_single_way_brings_what_it_is_held_against(asked, variants)
 )
 def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, same):
     monkeypatch.setattr(variants, "differences", lambda methods, job: {})
-    monkeypatch.setattr(work, "uses_xla", lambda network: xla)
+    monkeypatch.setattr(variants, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [same]
     assert told.value[same].startswith('equals "fit" here, because Keras')

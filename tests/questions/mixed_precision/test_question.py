@@ -7,8 +7,8 @@ import perfkit
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.tick import REFUSED
 from perfkit.findings.reading import note_as
-from perfkit.questions import result_of
-from perfkit.questions.mixed_precision import MixedPrecision, work
+from perfkit.questions import mixed_precision, result_of
+from perfkit.questions.mixed_precision import MixedPrecision, expectations, too_slow
 from perfkit.questions.mixed_precision.verdict import (
     CURVE,
     SCALE,
@@ -16,7 +16,6 @@ from perfkit.questions.mixed_precision.verdict import (
     Scale,
     read_result,
 )
-from perfkit.questions.mixed_precision.work import expectations, too_slow
 from perfkit.questions.runs import run
 from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
@@ -217,13 +216,14 @@ def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
 def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
     def losses(name):
         def look(tf):
-            notes = [n.value for n in work.learning("tiny-dense", name, 5) if has(n)]
-            return notes[-1]["losses"]
+            steps = mixed_precision.learning("tiny-dense", name, 5)
+            return [note.value for note in steps if has(note)][-1]["losses"]
 
         return perfkit.fresh(look)
 
     found = {name: losses(name) for name in ("float32", "float64", "mixed_bfloat16")}
-    assert len(found["float32"]) == work.STEPS // work.BETWEEN
+    looks = mixed_precision.STEPS // mixed_precision.BETWEEN
+    assert len(found["float32"]) == looks
     assert found["float32"][-1] < 0.7 * found["float32"][0]
     assert found["float64"] == pytest.approx(found["float32"], rel=1e-3)
     assert found["mixed_bfloat16"] == pytest.approx(found["float32"], rel=0.05)

@@ -6,8 +6,7 @@ import keras
 import pytest
 
 from perfkit.engine.tick import Note, Tick
-from perfkit.questions.execution_mode import work
-from perfkit.questions.execution_mode.variants import VARIANTS
+from perfkit.questions.execution_mode.variants import BY_DEFAULT, VARIANTS
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job, loss_function, optimizer_for
 
@@ -85,7 +84,7 @@ def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     assert network.jit_compile is compiled(jit_compile=xla).jit_compile
     notes = {note.name: note.value for note in told}
     if name == "fit":
-        assert notes[work.BY_DEFAULT] is network.jit_compile
+        assert notes[BY_DEFAULT] is network.jit_compile
 
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])

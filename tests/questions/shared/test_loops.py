@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from perfkit.engine.tick import Note, Tick
-from perfkit.questions.execution_mode.variants import VARIANTS
-from perfkit.questions.execution_mode.work import prepared
+from perfkit.questions.execution_mode.variants import VARIANTS, prepared
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
 

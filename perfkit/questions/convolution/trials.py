@@ -1,9 +1,13 @@
-"""Does a variant give the right answer, in a time in which it can be measured?"""
+"""Try a variant before it is timed, then time it.
+
+It is timed if its answer is right, and if it comes soon enough to be measured often.
+"""
 
 import functools
 import math
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
+from perfkit.engine.tick import READY, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
-from perfkit.questions.convolution.variants import Method
-from perfkit.questions.convolution.work import Problem, wait_for_device
+from perfkit.questions.convolution.variants import FLOAT, Method, Problem, placed
 from perfkit.questions.shared.later import tf
 
 Array = NDArray[np.float64]
@@ -42,7 +46,7 @@ _MEMORY_SHARE = 0.25
 _MESSAGE = 60
 # How long a call is timed, and how often at most.
 _TIMED_S, _TIMES = 0.02, 20
-# A call that takes so many times what the smallest takes is long for its work.
+# A time is worked out for large images once a call takes this many of the smallest.
 _GROWN = 3.0
 
 
@@ -85,13 +89,7 @@ def allowed(size: float, terms: int, precision: str) -> float:
     """The largest difference from the right answer that rounding explains.
 
     Sums are taken to be made in float32, as they are wherever shorter numbers are
-    multiplied well.
-
-    Args:
-        size: Of the largest answer there would be without any minus sign.
-        terms: Products that make up one number of the answer.
-        precision: Of the numbers that are multiplied: ``"float32"``, ``"tf32"``,
-            ``"float16"`` or ``"bfloat16"``.
+    multiplied well. Without any minus sign the largest answer would have this size.
     """
     summed = _SUMMED * _ROUNDING["float32"] * size
     return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)
@@ -133,7 +131,7 @@ class Check:
 
 
 def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -> Check:
-    """Hold a variant's answer against the right one, and time a call of it."""
+    """Compare a variant's answer with the right one, and time a call of it."""
     if (scratch := method.scratch(problem)) > _MEMORY_SHARE * free_bytes():
         needs = f"would take {units.size(scratch)} of memory besides its numbers"
         return Check(why_not=needs)
@@ -199,3 +197,59 @@ def _too_slow(seconds: float, longest_s: float) -> str:
     if seconds <= longest_s:
         return ""
     return f"takes about {units.seconds(seconds)} a call, too long to be timed here"
+
+
+# Matrices that keep all cores busy for some milliseconds, and a GPU as well.
+_SIDE, _SIDE_ON_GPU = 1024, 8192
+# Larger than what the caches of a processor hold.
+_NUMBERS = 2**25
+# Two are read and one is written.
+_MOVED = 3 * FLOAT * _NUMBERS
+
+
+def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
+    """Multiply large matrices, over and over; so many FLOP count as one example."""
+    side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
+    matrix = tf.cast(placed(tf.random.normal([side, side])), precision)
+    yield READY
+    yield from call_endlessly(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
+
+
+def moving(traffic: float) -> Iterator[Yielded]:
+    """Add one large row of numbers to another; so many bytes count as one example."""
+    sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
+    yield READY
+    yield from call_endlessly(lambda: sums.assign_add(ones), _MOVED / traffic)
+
+
+def wait_for_device() -> None:
+    """Return once every device has done what it was asked; free without TensorFlow."""
+    # Only who has imported it can have asked for anything.
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
+        tensorflow.test.experimental.sync_devices()
+
+
+def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
+    """Convolve so many images a call; the first call is a tick of its own."""
+    wait_for_device()
+    yield READY
+    call()
+    wait_for_device()
+    yield images
+    yield from call_endlessly(call, images)
+
+
+def call_endlessly(call: Callable[[], object], per_call: float) -> Iterator[Yielded]:
+    """Call without an end, where a call counts as ``per_call`` examples."""
+
+    def examples() -> Iterator[int]:
+        due = 0.0
+        while True:
+            call()
+            due += per_call
+            # Examples are counted whole; what is left over counts next time.
+            yield int(due)
+            due -= int(due)
+
+    return every(examples(), sync=wait_for_device)
