@@ -87,9 +87,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
 def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     """The recorded values of the parameters that are set otherwise."""
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
-    # What stood there once.
-    folders = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
-    recorded = usual | finding.parameters | folders
+    recorded = usual | finding.parameters
     values = shareable(experiment).items()
     return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
 

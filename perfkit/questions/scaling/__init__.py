@@ -30,8 +30,7 @@ from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.putting_together import smooth_jpeg
+from perfkit.questions.shared.models import MODELS, smooth_jpeg
 from perfkit.questions.shared.words import fact, rates_behind, ratio_fact
 
 DeviceKind = Literal["GPU", "logical device"]
