@@ -26,8 +26,11 @@ from perfkit.questions.cpu_or_gpu.verdict import AHEAD, BYTES, CORES, FLOATS, ju
 from perfkit.questions.cpu_or_gpu.work import Device, Size
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
-from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
-from perfkit.questions.shared.benchmark_gpu import sees_one
+from perfkit.questions.shared.benchmark import (
+    can_keep_to_one_core,
+    sees_gpu,
+    without_gpus,
+)
 from perfkit.questions.shared.models import MODELS, Model
 
 _NONE = "none"
@@ -110,7 +113,7 @@ class CpuOrGpu(Experiment):
         Raises:
             RunError: The machine has a GPU that TensorFlow cannot use.
         """
-        if self._uses_gpu and not sees_one():
+        if self._uses_gpu and not sees_gpu():
             raise RunError(
                 "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "
                 "`devices=cores` compares cores instead"

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from perfkit.engine.tick import READY, Yielded, every
 from perfkit.errors import RunError
-from perfkit.questions.shared.benchmark import bind, on_one_core, without_gpus
-from perfkit.questions.shared.benchmark_gpu import sees_one
+from perfkit.questions.shared.benchmark import (
+    bind,
+    on_one_core,
+    sees_gpu,
+    without_gpus,
+)
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
@@ -62,7 +66,7 @@ def _one_core() -> None:
 
 
 def _gpu() -> None:
-    if not sees_one():
+    if not sees_gpu():
         raise RunError("TensorFlow cannot use a GPU here.")
 
 

@@ -166,13 +166,6 @@ def gpu_memory(machine: Hardware) -> Peak | None:
     )
 
 
-def gpu_clock(machine: Hardware) -> Peak | None:
-    """Ticks per second of a GPU's multiprocessors."""
-    if machine.gpu is None or not machine.gpu.clocks.sm_max:
-        return None
-    return Peak(rate=machine.gpu.clocks.sm_max, words="the driver's highest clock")
-
-
 def _per_tick(machine: Hardware) -> tuple[int, str]:
     """FLOP of 32 bits that a core does in a tick, and with what; 0 if unknown."""
     has, intel = machine.instructions, machine.vendor == "GenuineIntel"
