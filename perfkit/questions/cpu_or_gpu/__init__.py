@@ -130,11 +130,7 @@ class CpuOrGpu(Experiment):
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Count the cores, and the work of the reader's model.
-
-        Raises:
-            RunError: The machine has a GPU that TensorFlow cannot use.
-        """
+        """Count the cores, and the work of the reader's model."""
         if self._uses_gpu and not sees_gpu():
             raise RunError(
                 "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "

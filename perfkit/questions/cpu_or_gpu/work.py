@@ -157,13 +157,9 @@ _LARGEST_BYTE = 255
 
 
 def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yielded]:
-    """Train a fresh network, step after step, without an end.
+    """Train a fresh network on a device, step after step, without an end.
 
-    Args:
-        device: Where; this process uses nothing else from now on.
-        model: What is trained, with data that fit it.
-        batch: Examples of a step.
-        feed: How batches come to the device from memory.
+    This process uses no other device from now on.
     """
     device.take()
     # As a graph; a step does not wait for the device.
@@ -250,11 +246,7 @@ def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def built(device: Device, model: Model) -> "keras.Model":
-    """Make the network on its device.
-
-    Raises:
-        RunError: TensorFlow put it elsewhere.
-    """
+    """Make the network on its device; ``RunError`` if TensorFlow put it elsewhere."""
     with tf.device(device.place):
         network = model.build()
     place = network.trainable_variables[0].value.device

@@ -67,11 +67,7 @@ def _product(kind: str) -> Callable[[], object]:
 
 
 def on_gpu() -> AbstractContextManager[Any]:
-    """Work on the first GPU.
-
-    Raises:
-        RunError: TensorFlow can use none.
-    """
+    """Work on the first GPU; ``RunError`` if TensorFlow can use none."""
     if not benchmark.sees_gpu():
         raise RunError("TensorFlow cannot use a GPU here.")
     # An operation that cannot run there fails, instead of running on the CPU.
@@ -92,11 +88,7 @@ def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
 
 
 def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
-    """Copy between pinned memory and the GPU.
-
-    Raises:
-        RunError: CUDA's library is missing, or refuses.
-    """
+    """Copy between pinned memory and the GPU, by CUDA itself."""
     cuda = _cuda()
     copy = _with_cuda(cuda, _SIZE, to_gpu)
     yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))

@@ -75,13 +75,9 @@ class Hardware:
 def hardware(
     root: Path, cores: float, clock: float | None, gpu: Gpu | None = None
 ) -> Hardware:
-    """Look at this machine.
+    """Look at this machine, whose ``proc`` and ``sys`` lie in ``root``.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        cores: Cores that may be used, with second threads.
-        clock: Hertz that were counted; None where they could not be.
-        gpu: What the driver says of it.
+    Second threads count among ``cores``; ``clock`` is in hertz, as it was counted.
     """
     first, *_ = text_of(root / "proc/cpuinfo").split("\n\n")
     lines = re.findall(r"^([\w ]+?)[\t ]*:[\t ]*(.*)$", first, re.MULTILINE)

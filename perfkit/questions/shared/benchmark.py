@@ -134,12 +134,7 @@ def files(folder: str) -> tuple[str, ...]:
 
 
 def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
-    """Write a file of random bytes where no folder is given; give what to read.
-
-    Raises:
-        MissingPartError: There is no room for it.
-        RunError: The folder holds nothing that is worth reading.
-    """
+    """Write a file of random bytes where no folder is given; give what to read."""
     if not folder:
         write = functools.partial(write_noise, name=_FILE, size=_OWN)
         yield from cache.make(_FOLDER, write, size=_OWN, label="a file to read")

@@ -43,9 +43,6 @@ def make(
         size: Bytes it will take, about.
         label: What it is, for a reader: ``"512 photographs"``.
 
-    Yields:
-        What ``make`` tells.
-
     Raises:
         MissingPartError: There is no room for it, or it may not be written.
     """
@@ -75,11 +72,7 @@ def make(
 
 
 def write(name: str, text: str, *, label: str) -> Path:
-    """Write one file of the cache, whole or not at all.
-
-    Raises:
-        MissingPartError: There is no room for it, or it may not be written.
-    """
+    """Write one file of the cache, whole or not at all."""
     target = folder() / name
     with writing(label, len(text)):
         _made_parent(target)

@@ -115,18 +115,7 @@ _PHOTOGRAPH_BYTES = 115_000
 
 
 def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
-    """Give a folder with ``count`` images that are drawn here.
-
-    Args:
-        source: What they are called: ``"photographs"``.
-        count: How many.
-
-    Yields:
-        How far the making is.
-
-    Raises:
-        MissingPartError: There is no room for it.
-    """
+    """Give a folder with ``count`` images that are drawn here, once."""
     return cache.make(
         folder_name(source, count),
         functools.partial(_draw_photographs, count=count),
@@ -229,15 +218,13 @@ class Images:
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
     """Choose images from a folder, check them, and keep the list for ``recall``.
 
-    Which ones is drawn by chance, but always the same. Each is decoded.
+    Which ones is drawn by chance, but always the same. Each is decoded. Sub-folders are
+    classes; images may lie at any depth.
 
     Args:
-        folder: Sub-folders are classes; images may lie at any depth.
+        folder: Where they are.
         count: How many at most.
         side: Pixels that height and width must have at least.
-
-    Yields:
-        How far it is.
 
     Raises:
         BadParameterError: There is no image in the folder that can be used.
@@ -290,12 +277,7 @@ def _first_good(
 ) -> Generator[Note, None, tuple[Good, Skipped]]:
     """Find the first ``count`` images whose sides have ``side`` pixels or more.
 
-    Yields:
-        How far it is.
-
-    Returns:
-        The good ones with height and width, and the reasons for the others with their
-        names.
+    It gives them with height and width, and why the others are left out.
     """
     good: Good = []
     bad: dict[str, list[str]] = {}
@@ -361,11 +343,7 @@ def _decoded_shapes(paths: Sequence[str]) -> list[Shape | str]:
 
 
 def recall(folder: Path, *, count: int, side: int) -> Images:
-    """Give the images that ``look_at`` chose.
-
-    Raises:
-        BadFileError: It has not been asked, or the list is gone.
-    """
+    """Give the images that ``look_at`` chose; ``BadFileError`` if its list is gone."""
     import msgspec
 
     try:
@@ -401,22 +379,14 @@ RECORD_FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
 
 
 def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
-    """Write a form of the images to the cache, once; it tells how far it is.
-
-    Raises:
-        MissingPartError: There is no room for it, or it may not be written.
-    """
+    """Write a form of the images to the cache, once; it tells how far it is."""
     write = functools.partial(_write_records, images=images, form=form)
     size, label = _record_bytes(images, form), f"the TFRecord files ({form})"
     return cache.make(_folder_of_records(images, form), write, size=size, label=label)
 
 
 def record_files(images: Images, form: str) -> list[str]:
-    """The files of a form that ``make_records`` has made.
-
-    Raises:
-        BadFileError: They are gone, or the images have changed since.
-    """
+    """The files of a form that ``make_records`` has made; ``BadFileError`` if not."""
     folder = cache.folder() / _folder_of_records(images, form)
     files = sorted(str(path) for path in folder.glob("*.tfrecord"))
     if len(files) != RECORD_FORMS[form]:
