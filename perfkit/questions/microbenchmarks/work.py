@@ -89,8 +89,7 @@ def hertz() -> float | None:
 
 def _code() -> bytes | None:
     """The chain as a function of how often to run it; None for other processors."""
-    # Windows hands arguments over in another register.
-    if platform.machine() not in ("x86_64", "AMD64") or platform.system() == "Windows":
+    if platform.machine() not in ("x86_64", "AMD64"):
         return None
     body = _ADD * _ADDITIONS + _CLOCK_COUNT
     back = -(len(body) + len(_JUMP) + 4)
@@ -101,9 +100,6 @@ def _speed(chain: "ctypes._FuncPointer") -> float:
     began = time.perf_counter()
     chain(_ROUNDS)
     return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
-
-
-_OPERATIONS = 1000
 
 
 def eager() -> Iterator[Yielded]:
@@ -124,29 +120,12 @@ def graph_call() -> Iterator[Yielded]:
     yield from repeated(lambda: add(one), 1)
 
 
-def in_a_graph() -> Iterator[Yielded]:
-    """Run a graph of a thousand additions, each waiting for the one before."""
-    without_gpus()
-    # It would make one operation of all of them.
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    one = tf.constant(1.0)
-
-    def chain(number: "tf.Tensor") -> "tf.Tensor":
-        for _ in range(_OPERATIONS):
-            number = tf.add(number, one)
-        return number
-
-    graph = tf.function(chain, autograph=False)
-    yield from repeated(lambda: graph(one), _OPERATIONS)
-
-
 GRAPH_CALL = "graph call"
 DISPATCH = tuple(
     Benchmark("TensorFlow", name, "calls", description, work, tensorflow=True)
     for name, description, work in (
         ("eager operation", "adding two numbers, called from Python", eager),
         (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
-        ("operation in a graph", "additions in a graph, one by one", in_a_graph),
     )
 )
 
