@@ -119,12 +119,12 @@ class Microbenchmarks(Experiment):
                 reading = f" {work.COLD if benchmark.forgets(paths) else work.CACHED}"
             except PerfkitError as error:
                 refused[work.DATA_DISK] = str(error)
-        if not names.isdisjoint(work.NAMES):
+        if not names.isdisjoint(work.JPEGS):
             try:
                 sizes = (yield from work.make()).sizes
                 yield Note(IMAGE_BYTES, sum(sizes) // len(sizes))
             except PerfkitError as error:
-                refused |= dict.fromkeys(work.NAMES, str(error))
+                refused |= dict.fromkeys(work.JPEGS, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         _, card = computing(gpus_here()[0], os.environ)
@@ -162,22 +162,12 @@ class Microbenchmarks(Experiment):
     @property
     def _benchmarks(self) -> tuple[Benchmark, ...]:
         """Those asked for, and the baseline, in the order of the groups."""
-        has_gpu = bool(gpus_here()[0])
-        by_group = {
-            "interpreter": work.INTERPRETER,
-            "arrays": (*work.ARRAYS, *work.NUMPY),
-            "memory": work.memory(),
-            "disk": (work.disk(self.data),),
-            "images": work.IMAGES,
-            "pipeline": work.PIPELINE,
-            "tensorflow": (*work.DISPATCH, *work.PRODUCTS, *work.CONVOLUTIONS),
-            "gpu": gpu.BENCHMARKS if has_gpu else (),
-        }
+        parts = self.parts.split(",")
+        of_gpu = gpu.BENCHMARKS if gpus_here()[0] else ()
         return tuple(
             bench
-            for group, benchmarks in by_group.items()
-            for bench in benchmarks
-            if group in self.parts.split(",") or bench.name == self.baseline
+            for bench in (*work.benchmarks(self.data), *of_gpu)
+            if bench.group.lower() in parts or bench.name == self.baseline
         )
 
     def _out_of_reach(self) -> dict[str, str]:

@@ -28,6 +28,15 @@ from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
 
+# What the verdict and the checks ask for by name.
+BASELINE, NUMPY_ONE = "NumPy product, float32", "NumPy product, 1 core"
+TENSORFLOW, TENSORFLOW_ONE = "TensorFlow product, float32", "TensorFlow product, 1 core"
+ALL_CORES, ONE_CORE = JPEGS = "JPEG decode", "JPEG decode, 1 core"
+DATA_DISK, GRAPH_CALL = "data disk", "graph call"
+# How the files of a disk were read, added to its description once that is known.
+COLD = "from the disk: memory had forgotten it"
+CACHED = "maybe from memory: it does not forget here"
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -120,16 +129,6 @@ def graph_call() -> Iterator[Yielded]:
     yield from repeated(lambda: add(one), 1)
 
 
-GRAPH_CALL = "graph call"
-DISPATCH = tuple(
-    Benchmark("TensorFlow", name, "calls", description, work, tensorflow=True)
-    for name, description, work in (
-        ("eager operation", "adding two numbers, called from Python", eager),
-        (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
-    )
-)
-
-
 _SOURCE, _IMAGES_COUNT, _SIDE = "photographs", 32, 224
 
 
@@ -145,21 +144,6 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
         on_one_core()
     folder = cache.folder() / images.folder_name(_SOURCE, _IMAGES_COUNT)
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
-
-
-ONE_CORE, ALL_CORES = "JPEG decode, 1 core", "JPEG decode"
-NAMES = (ONE_CORE, ALL_CORES)
-_WHAT = f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory"
-IMAGES = tuple(
-    Benchmark(
-        *("images", name, "images", _WHAT),
-        functools.partial(decode, one_core=one_core),
-        tensorflow=True,
-        one_core=one_core,
-        sources=(decoding.with_tensorflow,),
-    )
-    for name, one_core in ((ONE_CORE, True), (ALL_CORES, False))
-)
 
 
 _STEPS = 10_000
@@ -202,20 +186,6 @@ def _add_up() -> int:
     return total
 
 
-_ADDING = "adding up integers, one step at a time"
-_SQUARING = "squaring and adding float32 in"
-INTERPRETER = (
-    Benchmark("interpreter", "Python loop", "steps", _ADDING, loop, sources=(_add_up,)),
-)
-ARRAYS = tuple(
-    Benchmark("arrays", name, "elements", f"{_SQUARING} {manner}", work)
-    for name, manner, work in (
-        ("loop over an array", "Python", element_loop),
-        ("the same in NumPy", "two calls", vectorised),
-    )
-)
-
-
 _BATCH = 1000
 _WITHOUT_END = 10**15
 
@@ -229,23 +199,6 @@ def map_elements() -> Iterator[Yielded]:
     numbers = tf.data.Dataset.range(_WITHOUT_END).map(lambda number: number + 1)
     batches = iter(numbers.batch(_BATCH).with_options(options))
     yield from repeated(lambda: next(batches), _BATCH)
-
-
-_MAPPING = "a map that adds 1, number by number"
-PIPELINE = (
-    Benchmark(
-        *("pipeline", "tf.data map", "elements", _MAPPING),
-        map_elements,
-        tensorflow=True,
-    ),
-)
-
-
-BASELINE = "NumPy product, float32"
-NUMPY_ONE = "NumPy product, 1 core"
-TENSORFLOW = "TensorFlow product, float32"
-TENSORFLOW_ONE = "TensorFlow product, 1 core"
-BFLOAT16 = "TensorFlow product, bfloat16"
 
 
 def side(kind: str = "float32") -> int:
@@ -285,36 +238,6 @@ def product(
     yield from repeated(make(rows, kind), flop(rows))
 
 
-def _product(
-    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
-) -> Benchmark:
-    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
-    make = _of_numpy if numpy else _of_tensorflow
-    return Benchmark(
-        *("arrays" if numpy else "TensorFlow", name, "FLOP"),
-        description + ("one core" if one_core else "all cores"),
-        functools.partial(product, kind, one_core=one_core, make=make),
-        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
-        tensorflow=not numpy,
-        one_core=one_core,
-        sources=(functools.partial(make, kind=kind),),
-    )
-
-
-NUMPY = (
-    _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
-    _product(BASELINE, "float32", numpy=True),
-    _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
-    _product("NumPy product, float64", "float64", numpy=True),
-)
-PRODUCTS = (
-    _product(TENSORFLOW_ONE, "float32", one_core=True),
-    _product(TENSORFLOW, "float32"),
-    _product(BFLOAT16, "bfloat16"),
-    _product("TensorFlow product, float16", "float16"),
-)
-
-
 # A layer from the middle of a residual network.
 _LAYER_SIDE, _CHANNELS, _FILTER = 56, 64, 3
 _LAYER_IMAGES = 8
@@ -337,21 +260,6 @@ def convolution(kind: str, images: int = _LAYER_IMAGES) -> Iterator[Yielded]:
     without_gpus()
     call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
     yield from repeated(call, convolution_flop(images))
-
-
-_LAYER = (
-    f"{_LAYER_IMAGES} images of {_LAYER_SIDE}×{_LAYER_SIDE}×{_CHANNELS}, "
-    f"{_FILTER}×{_FILTER} filters"
-)
-CONVOLUTIONS = tuple(
-    Benchmark(
-        *("TensorFlow", f"convolution, {kind}", "FLOP", _LAYER),
-        functools.partial(convolution, kind),
-        functools.partial(peaks.of_kind, kind=kind, one_core=False),
-        tensorflow=True,
-    )
-    for kind in ("float32", "bfloat16", "float16")
-)
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
@@ -384,25 +292,6 @@ def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
     return copy
 
 
-def memory() -> tuple[Benchmark, ...]:
-    """Copying on one core, which rarely fills the memory's lanes, and on all."""
-    size = units.size(benchmark.array_bytes())
-    description = f"copying {size}; bytes read and written count"
-    return tuple(
-        Benchmark(
-            *("memory", name, "B", description),
-            functools.partial(copy, one_core=one_core),
-            one_core=one_core,
-            sources=(_copying if one_core else copying_parts,),
-        )
-        for name, one_core in (("memory copy, 1 core", True), ("memory copy", False))
-    )
-
-
-DATA_DISK = "data disk"
-# How the files were read, added to the description once that is known.
-COLD = "from the disk: memory had forgotten it"
-CACHED = "maybe from memory: it does not forget here"
 _CHUNK = 1 << 20
 
 
@@ -425,7 +314,110 @@ def _passes(paths: Sequence[str]) -> Iterator[Any]:
                     count = file.readinto(buffer)
 
 
-def disk(folder: str) -> Benchmark:
-    """Reading the data, those of a folder or perfkit's own."""
-    work = functools.partial(read, folder)
-    return Benchmark("disk", DATA_DISK, "B", "reading", work, sources=(_passes,))
+def benchmarks(folder: str) -> tuple[Benchmark, ...]:
+    """All but those of a GPU; the data to read lie in ``folder``, "" for some made."""
+    squaring = "squaring and adding float32 in"
+    return (
+        Benchmark(
+            *("interpreter", "Python loop", "steps"),
+            "adding up integers, one step at a time",
+            loop,
+            sources=(_add_up,),
+        ),
+        Benchmark(
+            *("arrays", "loop over an array", "elements"),
+            f"{squaring} Python",
+            element_loop,
+        ),
+        Benchmark(
+            *("arrays", "the same in NumPy", "elements"),
+            f"{squaring} two calls",
+            vectorised,
+        ),
+        _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
+        _product(BASELINE, "float32", numpy=True),
+        _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
+        _product("NumPy product, float64", "float64", numpy=True),
+        _copy("memory copy, 1 core", one_core=True),
+        _copy("memory copy"),
+        Benchmark(
+            *("disk", DATA_DISK, "B", "reading"),
+            functools.partial(read, folder),
+            sources=(_passes,),
+        ),
+        _decode(ONE_CORE, one_core=True),
+        _decode(ALL_CORES),
+        Benchmark(
+            *("pipeline", "tf.data map", "elements"),
+            "a map that adds 1, number by number",
+            map_elements,
+            tensorflow=True,
+        ),
+        Benchmark(
+            *("TensorFlow", "eager operation", "calls"),
+            "adding two numbers, called from Python",
+            eager,
+            tensorflow=True,
+        ),
+        Benchmark(
+            *("TensorFlow", GRAPH_CALL, "calls"),
+            "calling a tf.function that adds two numbers",
+            graph_call,
+            tensorflow=True,
+        ),
+        _product(TENSORFLOW_ONE, "float32", one_core=True),
+        _product(TENSORFLOW, "float32"),
+        _product("TensorFlow product, bfloat16", "bfloat16"),
+        _product("TensorFlow product, float16", "float16"),
+        *map(_convolution, ("float32", "bfloat16", "float16")),
+    )
+
+
+def _product(
+    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
+) -> Benchmark:
+    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
+    make = _of_numpy if numpy else _of_tensorflow
+    return Benchmark(
+        *("arrays" if numpy else "TensorFlow", name, "FLOP"),
+        description + ("one core" if one_core else "all cores"),
+        functools.partial(product, kind, one_core=one_core, make=make),
+        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        tensorflow=not numpy,
+        one_core=one_core,
+        sources=(functools.partial(make, kind=kind),),
+    )
+
+
+def _convolution(kind: str) -> Benchmark:
+    pixels = f"{_LAYER_IMAGES} images of {_LAYER_SIDE}×{_LAYER_SIDE}×{_CHANNELS}"
+    return Benchmark(
+        *("TensorFlow", f"convolution, {kind}", "FLOP"),
+        f"{pixels}, {_FILTER}×{_FILTER} filters",
+        functools.partial(convolution, kind),
+        functools.partial(peaks.of_kind, kind=kind, one_core=False),
+        tensorflow=True,
+    )
+
+
+def _copy(name: str, *, one_core: bool = False) -> Benchmark:
+    # One core rarely fills the memory's lanes.
+    size = units.size(benchmark.array_bytes())
+    return Benchmark(
+        *("memory", name, "B"),
+        f"copying {size}; bytes read and written count",
+        functools.partial(copy, one_core=one_core),
+        one_core=one_core,
+        sources=(_copying if one_core else copying_parts,),
+    )
+
+
+def _decode(name: str, *, one_core: bool = False) -> Benchmark:
+    return Benchmark(
+        *("images", name, "images"),
+        f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory",
+        functools.partial(decode, one_core=one_core),
+        tensorflow=True,
+        one_core=one_core,
+        sources=(decoding.with_tensorflow,),
+    )
