@@ -93,12 +93,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """A dense network of three equal layers, and the batch it is trained on.
-
-    Attributes:
-        width: Numbers of an example, and units of each layer.
-        batch: Examples of a step.
-    """
+    """A dense network of three layers of a width, and the batch it is trained on."""
 
     width: int
     batch: int

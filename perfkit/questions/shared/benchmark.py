@@ -101,10 +101,7 @@ def can_keep_to_one_core() -> bool:
 
 
 def without_gpus() -> None:
-    """Let TensorFlow of this process see no GPU.
-
-    Preparing needs none, and one that it takes is missed by a trial.
-    """
+    """Let TensorFlow of this process see no GPU, which a trial would miss."""
     tf.config.set_visible_devices([], "GPU")
 
 
