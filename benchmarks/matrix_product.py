@@ -24,16 +24,15 @@ from perfkit.engine.measurement import Variant
 from perfkit.engine.plan import Finished, TrialStarted
 from perfkit.engine.steady import steady
 from perfkit.engine.tick import READY, Note
-from perfkit.questions.microbenchmarks import Microbenchmarks
+from perfkit.questions.microbenchmarks import Microbenchmarks, work
+from perfkit.questions.microbenchmarks.work import side
 from perfkit.questions.session import Session
-from perfkit.questions.shared import benchmark
-from perfkit.questions.shared.benchmark import side
 
 WITHIN = 0.05
 # Cores that others may keep busy before a ratio is to be doubted.
 QUIET = 0.2
 NOTE = "seconds of a product"
-MICROBENCHMARKS = {"NumPy": benchmark.BASELINE, "TensorFlow": benchmark.TENSORFLOW}
+MICROBENCHMARKS = {"NumPy": work.BASELINE, "TensorFlow": work.TENSORFLOW}
 # A product that took so many times the median was stopped in its middle.
 STOPPED = 3.0
 
@@ -67,7 +66,7 @@ def both(measured, name):
     ours = {t.round: steady(t) for t in completed(measured, MICROBENCHMARKS[name])}
     hand = {t.round: t.notes.get(NOTE) for t in completed(measured, by_hand(name))}
     rounds = [r for r in ours if ours[r] and hand.get(r)]
-    flop = benchmark.flop(side())
+    flop = work.flop(side())
     return (
         statistics.geometric_mean(ours[r].rate for r in rounds),
         statistics.geometric_mean(flop / hand[r] for r in rounds),
@@ -123,7 +122,7 @@ def loop(make):
         whole = [seconds for seconds in spent if seconds < usual]
         if len(whole) > 1:
             yield Note(NOTE, statistics.mean(whole))
-        yield benchmark.flop(side())
+        yield work.flop(side())
 
 
 def numpy_multiplier():

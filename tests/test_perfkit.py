@@ -25,7 +25,7 @@ def python(code, **how):
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
-        ("from perfkit.questions.shared import putting_together; "
+        ("from perfkit.questions.shared import models; "
          "from perfkit.questions.shared.later import keras, tf",
          ("tensorflow", "keras")),
         ("import perfkit.cli, perfkit.machines.fleet, perfkit.panel.panel",

@@ -80,11 +80,7 @@ def experiment(
 
 
 def find_class(name: str) -> type[Experiment]:
-    """Find an experiment's class by its name.
-
-    Raises:
-        BadParameterError: No experiment has that name.
-    """
+    """Find an experiment's class by its name; ``BadParameterError`` if it has none."""
     classes = experiments()
     if name not in classes:
         raise BadParameterError(unknown("experiment", name, classes))

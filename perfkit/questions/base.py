@@ -157,12 +157,7 @@ def variant(
 def with_yours(
     kind: type[Kind], function: Callable[..., Any], /, **parameters: Any
 ) -> Kind:
-    """Make an experiment with a function of the reader's as its ``function``.
-
-    Raises:
-        BadParameterError: It is no function, the experiment takes none, or a parameter
-            is not accepted.
-    """
+    """Make an experiment with a function of the reader's as its ``function``."""
     if not hasattr(kind, "function"):
         raise BadParameterError(f"{kind.name} takes no function of yours.")
     if not callable(function):

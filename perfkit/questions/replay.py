@@ -49,11 +49,9 @@ _Document = TypeVar("_Document")
 def recording(experiment: Experiment, where: str | Path) -> Finding:
     """Find the recording that answers an experiment as it is set.
 
-    Args:
-        experiment: What is asked.
-        where: A file, a folder of files, or ``"1"`` for what perfkit brings along. Of
-            several that fit the newest counts, a whole run before one that was broken
-            off.
+    It is looked for in a file, a folder of files, or ``"1"`` for what perfkit brings
+    along. Of several that fit the newest counts, a whole run before one that was broken
+    off.
 
     Raises:
         BadFileError: A file was given, and it is no finding.
@@ -87,9 +85,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
 def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     """The recorded values of the parameters that are set otherwise."""
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
-    # What stood there once.
-    folders = {k: "FOLDER" for k, v in finding.parameters.items() if v == "a folder"}
-    recorded = usual | finding.parameters | folders
+    recorded = usual | finding.parameters
     values = shareable(experiment).items()
     return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
 
@@ -100,11 +96,7 @@ def replay_from(replay: str | Path | None) -> str | Path:
 
 
 def place_of(where: str | Path) -> Path:
-    """Find the file or the folder that recordings are to come from.
-
-    Raises:
-        MissingPartError: There is none.
-    """
+    """The file or folder of recordings; ``MissingPartError`` if there is none."""
     place = BROUGHT if where == "1" else Path(os.path.expanduser(where))
     if not (place.is_dir() or place.is_file()):
         raise MissingPartError(
@@ -120,11 +112,7 @@ def holder(place: Path) -> str:
 
 
 def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Document]:
-    """Read a file, or those of a folder that can be read; other files are none.
-
-    Raises:
-        BadFileError: A file was given, and it cannot be read.
-    """
+    """Read a file, or those of a folder that can be read; other files are none."""
     if place.is_file():
         yield read(place)
         return
@@ -142,10 +130,6 @@ def recordings_of(
     """The recordings of the training ``name``, made by code of that digest.
 
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
-
-    Raises:
-        BadFileError: A file was given, and it is no such document.
-        MissingPartError: There is none.
     """
     word = str(vars(kind)["kind"])
     mark = f'"{word}"'.encode()
@@ -176,12 +160,8 @@ Timed = tuple[float, Event]
 class Replay(Keeper[Finding]):
     """A recorded run; it is watched as a ``Session`` is.
 
-    Args:
-        experiment: What was asked.
-        recorded: The finding of it.
-        guess: What the reader expects; the recorded guess was somebody else's.
-        folder: Where the copy goes that says of itself that it is a recording; None
-            for ``perfkit-findings`` here.
+    The ``guess`` is the reader's, because the recorded one was somebody else's. A copy
+    that says of itself that it is a recording goes to ``folder``.
     """
 
     def __init__(

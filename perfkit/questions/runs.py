@@ -60,12 +60,7 @@ class Watched(Protocol[Found]):
 def experiment_of(
     question: str | Experiment, parameters: Mapping[str, Any]
 ) -> Experiment:
-    """An experiment by its name and parameters, or one that was made already.
-
-    Raises:
-        BadParameterError: There is no such name or value, or the one that was made has
-            its parameters already.
-    """
+    """An experiment by its name and parameters, or one that was made already."""
     if isinstance(question, str):
         return experiment(question, **parameters)
     if parameters:
@@ -123,12 +118,7 @@ def open_replay(
     guess: str = "",
     folder: str | Path | None = None,
 ) -> "Replay | None":
-    """Make the replay that stands in for a run; None where none is asked for.
-
-    Raises:
-        BadFileError: What is to be replayed is no finding.
-        MissingPartError: Nothing was recorded of this experiment with its parameters.
-    """
+    """Make the replay that stands in for a run; None where none is asked for."""
     from perfkit.questions.replay import Replay, recording, replay_from
 
     where = replay_from(replay)
@@ -229,21 +219,13 @@ def default_budget(usual: float | None = None) -> float:
 
 
 def check_seed(seed: int | None) -> None:
-    """Refuse what cannot be a seed.
-
-    Raises:
-        BadParameterError: It is no whole number from 0.
-    """
+    """Raise ``BadParameterError`` for what is no whole number from 0."""
     if seed is not None and (not isinstance(seed, int) or seed < 0):
         raise BadParameterError(f"seed is {seed!r}; give a whole number, 0 or more.")
 
 
 def seconds(name: str, value: float | str) -> float:
-    """Understand what was given for a budget.
-
-    Raises:
-        BadParameterError: It is no time.
-    """
+    """Read what was given for a budget; ``BadParameterError`` if that is no time."""
     try:
         # True is a number to Python, and no time to anybody.
         seconds = 0.0 if isinstance(value, bool) else float(value)

@@ -134,8 +134,7 @@ class Session(Measurer[Finding]):
         experiment: What to run.
         budget: Seconds to spend on trials; preparing data comes on top.
         guess: What the reader expects, kept in the finding.
-        seed: As of ``Measurer``.
-        folder: As of ``Keeper``.
+        seed: As of ``Measurer``, and ``folder`` as of ``Keeper``.
         early: Whether it ends as soon as the experiment says that it is answered.
 
     Raises:

@@ -18,7 +18,7 @@ import perfkit
 from perfkit.engine.processes import in_process
 from perfkit.engine.tick import Note
 from perfkit.machine.nvml import READINGS, GpuReader
-from perfkit.questions.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS
+from perfkit.questions.cpu_or_gpu import AHEAD, BYTES, FLOATS
 from perfkit.questions.data_pipeline import claims
 
 pytestmark = [pytest.mark.gpu, pytest.mark.measures]

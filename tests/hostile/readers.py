@@ -23,7 +23,7 @@ from perfkit.findings.page.export import export
 from perfkit.findings.shown import Shown
 from perfkit.findings.store import to_json
 from perfkit.machine import starting
-from perfkit.questions.shared import cache as images
+from perfkit.questions.shared import images
 from perfkit.training.diagnose.maker import assigned, digest, maker
 from perfkit.training.profile import profile as profiling
 from tests.findings import made

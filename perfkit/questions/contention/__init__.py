@@ -16,7 +16,6 @@ from typing import Annotated
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.errors import BadParameterError
 from perfkit.findings.load import MEANT
 from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.text import as_sentence
@@ -48,7 +47,7 @@ _CORES_OF = {
 _BUSY_CORES = 0.3
 _OPEN = (
     "Name it from the charts, then open it: "
-    "`perfkit.questions.contention.opened(finding)`."
+    "`perfkit.questions.contention.Contention.reveal(finding)`."
 )
 
 
@@ -119,8 +118,32 @@ class Contention(Experiment):
 
     @staticmethod
     def reveal(finding: Finding) -> str:
-        """Tell what a mystery was; "" where there was none."""
-        return opened(finding) if finding.parameters.get("mystery") else ""
+        """Tell what a mystery was, and by what one could tell; "" if there was none.
+
+        The number of the mystery decides that, so no file holds it.
+        """
+        number, fed = (finding.parameters.get(name) for name in ("mystery", "fed"))
+        if not isinstance(number, int) or not number:
+            return ""
+        readings: Readings = result_of(finding)
+        truth = signs.sealed(number, str(fed))
+        suspects = signs.suspects(readings, MYSTERY, str(fed))
+        lines = [f"It was {quoted(truth)}."]
+        for sign, change in readings.moved(MYSTERY).items():
+            lines.append(as_sentence(f"{sign.name}: {change}"))
+        if not suspects:
+            lines.append("In this run no counter moved far enough to name a cause.")
+        elif len(suspects) > 1:
+            lines.append(
+                f"These signs fit {listed(suspects)}; this run cannot tell which. A "
+                "quieter machine or more seconds may decide it."
+            )
+        elif truth not in suspects:
+            lines.append(
+                f"In this run these signs fit {listed(suspects)}, which is wrong: "
+                "something else disturbed it. Run it again on a quieter machine."
+            )
+        return "\n".join(lines)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each load costs this training, and by what it can be told."""
@@ -211,38 +234,3 @@ def _not_quiet(readings: Readings) -> Iterator[str]:
             f"Other programs kept {signs.OTHERS.write(mean)} busy even during "
             f"{quoted(QUIET)}: end them, so that a load shows more clearly."
         )
-
-
-def opened(finding: Finding) -> str:
-    """Tell what the mystery of a finding was, and by what one could tell.
-
-    The number of the mystery decides that, so no file holds it.
-
-    Raises:
-        BadParameterError: The finding holds no mystery.
-    """
-    number = finding.parameters.get("mystery")
-    if finding.experiment != "contention" or not isinstance(number, int) or not number:
-        raise BadParameterError(
-            "This finding holds no mystery; run one with "
-            '`perfkit.run("contention", mystery=7)` or any other number.'
-        )
-    fed = str(finding.parameters.get("fed"))
-    readings: Readings = result_of(finding)
-    truth, suspects = signs.sealed(number, fed), signs.suspects(readings, MYSTERY, fed)
-    lines = [f"It was {quoted(truth)}."]
-    for sign, change in readings.moved(MYSTERY).items():
-        lines.append(as_sentence(f"{sign.name}: {change}"))
-    if not suspects:
-        lines.append("In this run no counter moved far enough to name a cause.")
-    elif len(suspects) > 1:
-        lines.append(
-            f"These signs fit {listed(suspects)}; this run cannot tell which. A "
-            "quieter machine or more seconds may decide it."
-        )
-    elif truth not in suspects:
-        lines.append(
-            f"In this run these signs fit {listed(suspects)}, which is wrong: "
-            "something else disturbed it. Run it again on a quieter machine."
-        )
-    return "\n".join(lines)

@@ -128,13 +128,8 @@ def at_work(
 ) -> Iterator[Processes]:
     """Let a load work while the block runs, which is given its processes.
 
-    Args:
-        load: Which; the block begins once it is at work.
-        processes: Of a load on the CPU or on memory; 0 for one per core.
-        limit: Seconds after which it ends whatever happens.
-
-    Raises:
-        RunError: It could not start.
+    The block begins once it is at work. A load on the CPU or on memory runs in so many
+    processes, 0 for one per core. It ends after ``limit`` seconds whatever happens.
     """
     count = (processes or benchmark.granted()) if load.name in (CPU, MEMORY) else 1
     # -P keeps a file of the reader's from standing in for a module. As a file, because
@@ -199,11 +194,7 @@ def delay(steps: Sequence[float]) -> float:
 
 
 def train(job: Job) -> Iterator[Yielded]:
-    """Train without an end; what a step waits for its batch is the part ``input``.
-
-    Raises:
-        RunError: The load ended before.
-    """
+    """Train without an end; what a step waits for its batch is the part ``input``."""
     load, nothing = job.load, contextlib.nullcontext(Processes())
     with at_work(load, job.processes) if load and load.work else nothing as beside:
         seconds, batches = list[float](), _fed(job)
@@ -221,11 +212,7 @@ def train(job: Job) -> Iterator[Yielded]:
 
 
 def make() -> Generator[Note, None, Path]:
-    """Write the file that a training is fed from, once.
-
-    Raises:
-        MissingPartError: There is no room for it.
-    """
+    """Write the file that a training is fed from, once."""
     size = _RECORD * _RECORDS
     write = functools.partial(benchmark.write_noise, name=_FILE, size=size)
     return (yield from cache.make(_FOLDER, write, size=size, label="pictures to read"))

@@ -109,11 +109,7 @@ Changes = dict[Sign, Change]
 
 @dataclass(frozen=True)
 class Readings:
-    """What counters and steps showed.
-
-    Attributes:
-        signs: By variant, name of the sign and number of the round.
-    """
+    """What counters and steps showed, by variant, name of the sign and round."""
 
     signs: dict[str, dict[str, dict[str, float]]]
 

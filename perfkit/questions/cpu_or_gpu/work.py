@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from perfkit.engine.tick import READY, Yielded, every
 from perfkit.errors import RunError
-from perfkit.questions.shared.benchmark import bind, on_one_core, without_gpus
-from perfkit.questions.shared.benchmark_gpu import sees_one
+from perfkit.questions.shared.benchmark import (
+    bind,
+    on_one_core,
+    sees_gpu,
+    without_gpus,
+)
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
@@ -62,7 +66,7 @@ def _one_core() -> None:
 
 
 def _gpu() -> None:
-    if not sees_one():
+    if not sees_gpu():
         raise RunError("TensorFlow cannot use a GPU here.")
 
 
@@ -89,12 +93,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """A dense network of three equal layers, and the batch it is trained on.
-
-    Attributes:
-        width: Numbers of an example, and units of each layer.
-        batch: Examples of a step.
-    """
+    """A dense network of three layers of a width, and the batch it is trained on."""
 
     width: int
     batch: int
@@ -153,13 +152,9 @@ _LARGEST_BYTE = 255
 
 
 def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yielded]:
-    """Train a fresh network, step after step, without an end.
+    """Train a fresh network on a device, step after step, without an end.
 
-    Args:
-        device: Where; this process uses nothing else from now on.
-        model: What is trained, with data that fit it.
-        batch: Examples of a step.
-        feed: How batches come to the device from memory.
+    This process uses no other device from now on.
     """
     device.take()
     # As a graph; a step does not wait for the device.
@@ -246,11 +241,7 @@ def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def built(device: Device, model: Model) -> "keras.Model":
-    """Make the network on its device.
-
-    Raises:
-        RunError: TensorFlow put it elsewhere.
-    """
+    """Make the network on its device; ``RunError`` if TensorFlow put it elsewhere."""
     with tf.device(device.place):
         network = model.build()
     place = network.trainable_variables[0].value.device

@@ -27,24 +27,19 @@ from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
 from perfkit.questions.base import Experiment
-from perfkit.questions.microbenchmarks import work
+from perfkit.questions.microbenchmarks import gpu, peaks, work
+from perfkit.questions.microbenchmarks.peaks import Hardware
+from perfkit.questions.microbenchmarks.work import Benchmark
 from perfkit.questions.parameters import Choice, Folder
-from perfkit.questions.shared import benchmark, peaks
-from perfkit.questions.shared import benchmark_gpu as gpu
-from perfkit.questions.shared.benchmark import (
-    Benchmark,
-    can_keep_to_one_core,
-    without_gpus,
-)
-from perfkit.questions.shared.peaks import Hardware
+from perfkit.questions.shared import benchmark
+from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
 from perfkit.questions.shared.words import MORE, fact, rates_behind
 
 NO_GPU = "GPU microbenchmarks"
 _GROUPS = (
     *("interpreter", "arrays", "memory", "disk", "images", "pipeline"),
-    *("tensorflow", "gpu", "heat"),
+    *("tensorflow", "gpu"),
 )
-_USUAL = ",".join(_GROUPS[:-1])
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
@@ -55,12 +50,12 @@ _WEAK = 0.5
 _WORSE = 0.7
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
-_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *work.PINNED)
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, *gpu.PINNED)
 # The same work on one core and on all. Clocks that are lower when all cores work
 # explain that all do less than each does alone, never less than half of it.
 _ON_CORES = (
-    (benchmark.NUMPY_ONE, benchmark.BASELINE),
-    (benchmark.TENSORFLOW_ONE, benchmark.TENSORFLOW),
+    (work.NUMPY_ONE, work.BASELINE),
+    (work.TENSORFLOW_ONE, work.TENSORFLOW),
     (work.ONE_CORE, work.ALL_CORES),
 )
 # Other programs that keep more of the cores busy than this make a part look weak.
@@ -84,17 +79,14 @@ class Microbenchmarks(Experiment):
     """How fast is each part of this machine, and which one is weak?"""
 
     parts: Annotated[
-        str,
-        Choice(
-            _GROUPS, many=True, help="Parts to try; heat loads the GPU for 20 s a trial"
-        ),
-    ] = _USUAL
+        str, Choice(_GROUPS, many=True, help="Parts of the machine to try")
+    ] = ",".join(_GROUPS)
     data: Annotated[
         str, Folder(help="The folder of your data; empty for perfkit's own")
     ] = ""
 
     name = "machine-ladder"
-    baseline = benchmark.BASELINE
+    baseline = work.BASELINE
     needs = ("numpy",)
     # No ratio is wanted that turns would keep clear of the machine's moods, and what
     # has had its time is kept whatever becomes of the next.
@@ -121,19 +113,18 @@ class Microbenchmarks(Experiment):
         if not _without_tensorflow():
             without_gpus()
         # The others need none of what cannot be made.
-        if benchmark.NAME in names:
+        if work.DATA_DISK in names:
             try:
                 paths = yield from benchmark.make(self.data)
-                forgets = benchmark.forgets(paths)
-                reading = f" {benchmark.COLD if forgets else benchmark.CACHED}"
+                reading = f" {work.COLD if benchmark.forgets(paths) else work.CACHED}"
             except PerfkitError as error:
-                refused[benchmark.NAME] = str(error)
-        if not names.isdisjoint(work.NAMES):
+                refused[work.DATA_DISK] = str(error)
+        if not names.isdisjoint(work.JPEGS):
             try:
                 sizes = (yield from work.make()).sizes
                 yield Note(IMAGE_BYTES, sum(sizes) // len(sizes))
             except PerfkitError as error:
-                refused |= dict.fromkeys(work.NAMES, str(error))
+                refused |= dict.fromkeys(work.JPEGS, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         _, card = computing(gpus_here()[0], os.environ)
@@ -171,29 +162,18 @@ class Microbenchmarks(Experiment):
     @property
     def _benchmarks(self) -> tuple[Benchmark, ...]:
         """Those asked for, and the baseline, in the order of the groups."""
-        has_gpu = bool(gpus_here()[0])
-        by_group = {
-            "interpreter": work.INTERPRETER,
-            "arrays": (*work.ARRAYS, *benchmark.NUMPY),
-            "memory": benchmark.benchmarks(),
-            "disk": (benchmark.benchmark(self.data),),
-            "images": work.IMAGES,
-            "pipeline": work.PIPELINE,
-            "tensorflow": (*work.DISPATCH, *benchmark.ON_CPU),
-            "gpu": (*gpu.BENCHMARKS, *work.TRANSFERS) if has_gpu else (),
-            "heat": gpu.HEAT if has_gpu else (),
-        }
+        parts = self.parts.split(",")
+        of_gpu = gpu.BENCHMARKS if gpus_here()[0] else ()
         return tuple(
             bench
-            for group, benchmarks in by_group.items()
-            for bench in benchmarks
-            if group in self.parts.split(",") or bench.name == self.baseline
+            for bench in (*work.benchmarks(self.data), *of_gpu)
+            if bench.group.lower() in parts or bench.name == self.baseline
         )
 
     def _out_of_reach(self) -> dict[str, str]:
         """Why those of a GPU that TensorFlow cannot use are not run, by name."""
         on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
-        if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or gpu.sees_one():
+        if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or benchmark.sees_gpu():
             return {}
         reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
         return dict.fromkeys(on_gpu, reason)
@@ -206,7 +186,7 @@ class Microbenchmarks(Experiment):
             counts[bench.name] = Microbenchmark(
                 unit=bench.unit,
                 group=bench.group,
-                what=f"{does}{reading}" if bench.name == benchmark.NAME else does,
+                what=f"{does}{reading}" if bench.name == work.DATA_DISK else does,
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
@@ -218,7 +198,7 @@ class Microbenchmarks(Experiment):
     def _no_gpu(self) -> str:
         """Why none of a GPU is there; "" where one is, or none is asked for."""
         gpus, reason = gpus_here()
-        if gpus or not {"gpu", "heat"} & set(self.parts.split(",")):
+        if gpus or "gpu" not in self.parts.split(","):
             return ""
         return reason or "this machine has no GPU"
 
@@ -268,7 +248,7 @@ def _other_programs(measured: Measurement) -> Iterator[str]:
 
 def _arithmetic(measured: Measurement) -> Fact:
     """What products reach on all cores, by the library that is faster at it."""
-    names, label = (benchmark.BASELINE, benchmark.TENSORFLOW), "Products in float32"
+    names, label = (work.BASELINE, work.TENSORFLOW), "Products in float32"
     timings = [timing for name in names if (timing := _timing(measured, name))]
     best = max(timings, key=lambda timing: timing.rate, default=None)
     if best is None:
@@ -296,19 +276,19 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
     for alone, together in _ON_CORES:
         ratio = _ratio(measured, together, alone)
         # More threads than these NumPy's library does not make.
-        numpy = together == benchmark.BASELINE
+        numpy = together == work.BASELINE
         threads = min(cores, _NUMPY_THREADS) if numpy else cores
         if ratio and cores > 1 and ratio.high < _WEAK * threads:
             row = _rates(measured, ratio, f"{together}, {cores:g} cores against one")
             do = _ASK_DOCTOR.format("the cores")
             yield Weak(ratio.ratio / cores, do, row, ratio)
-    ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
+    ratio = _ratio(measured, work.TENSORFLOW, work.BASELINE)
     if ratio and ratio.low > 1 / _WORSE:
         row = _rates(measured, ratio, "Matrix products, TensorFlow against NumPy")
         do = "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`."
         yield Weak(1 / ratio.ratio, do, row, ratio)
     size = measured.notes.get(IMAGE_BYTES)
-    disk, decoded = (_timing(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
+    disk, decoded = (_timing(measured, n) for n in (work.DATA_DISK, work.ALL_CORES))
     if not (size and disk and decoded and disk.is_known and decoded.is_known):
         return
     if disk.high / size < decoded.low:

@@ -1,30 +1,75 @@
-"""What each part of the machine is given to do."""
+"""What each part of the machine but a GPU is given to do."""
 
-import contextlib
 import ctypes
 import functools
-import importlib.util
 import mmap
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from perfkit.engine.tick import Note, Yielded
-from perfkit.errors import RunError
-from perfkit.questions.shared import cache, decoding, images, peaks
+from perfkit import units
+from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.questions.microbenchmarks import peaks
+from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
+from perfkit.questions.shared import benchmark, cache, decoding, images
 from perfkit.questions.shared.benchmark import (
-    Benchmark,
+    bind,
+    forget,
     on_one_core,
     repeated,
     without_gpus,
 )
-from perfkit.questions.shared.benchmark_gpu import on_gpu, syncing
+from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
+
+# What the verdict and the checks ask for by name.
+BASELINE, NUMPY_ONE = "NumPy product, float32", "NumPy product, 1 core"
+TENSORFLOW, TENSORFLOW_ONE = "TensorFlow product, float32", "TensorFlow product, 1 core"
+ALL_CORES, ONE_CORE = JPEGS = "JPEG decode", "JPEG decode, 1 core"
+DATA_DISK, GRAPH_CALL = "data disk", "graph call"
+# How the files of a disk were read, added to its description once that is known.
+COLD = "from the disk: memory had forgotten it"
+CACHED = "maybe from memory: it does not forget here"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One piece of work of a known size.
+
+    Attributes:
+        group: The part of the machine that it tries.
+        name: Of the microbenchmark that it is.
+        unit: What is counted.
+        description: What is done, in a line.
+        work: Does it, in a fresh process; its examples are ``unit``.
+        peak: The most that is possible in theory; None where nobody knows.
+        tensorflow: Whether it needs TensorFlow.
+        one_core: Whether it keeps to one core.
+        sources: The functions whose lines a reader is shown; none for ``work`` itself.
+    """
+
+    group: str
+    name: str
+    unit: str
+    description: str
+    work: Callable[[], Iterator[Yielded]]
+    peak: Callable[[Hardware], Peak | None] = lambda hardware: None
+    tensorflow: bool = False
+    one_core: bool = False
+    sources: tuple[Callable[..., Any], ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Its lines, as a reader types them."""
+        alone = (bind,) if self.one_core else ()
+        return code_of(*alone, *self.sources or (self.work,))
+
 
 _ADDITIONS, _ROUNDS = 64, 20_000
 _TRIES = 40
@@ -53,8 +98,7 @@ def hertz() -> float | None:
 
 def _code() -> bytes | None:
     """The chain as a function of how often to run it; None for other processors."""
-    # Windows hands arguments over in another register.
-    if platform.machine() not in ("x86_64", "AMD64") or platform.system() == "Windows":
+    if platform.machine() not in ("x86_64", "AMD64"):
         return None
     body = _ADD * _ADDITIONS + _CLOCK_COUNT
     back = -(len(body) + len(_JUMP) + 4)
@@ -65,9 +109,6 @@ def _speed(chain: "ctypes._FuncPointer") -> float:
     began = time.perf_counter()
     chain(_ROUNDS)
     return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
-
-
-_OPERATIONS = 1000
 
 
 def eager() -> Iterator[Yielded]:
@@ -88,33 +129,6 @@ def graph_call() -> Iterator[Yielded]:
     yield from repeated(lambda: add(one), 1)
 
 
-def in_a_graph() -> Iterator[Yielded]:
-    """Run a graph of a thousand additions, each waiting for the one before."""
-    without_gpus()
-    # It would make one operation of all of them.
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    one = tf.constant(1.0)
-
-    def chain(number: "tf.Tensor") -> "tf.Tensor":
-        for _ in range(_OPERATIONS):
-            number = tf.add(number, one)
-        return number
-
-    graph = tf.function(chain, autograph=False)
-    yield from repeated(lambda: graph(one), _OPERATIONS)
-
-
-GRAPH_CALL = "graph call"
-DISPATCH = tuple(
-    Benchmark("TensorFlow", name, "calls", description, work, tensorflow=True)
-    for name, description, work in (
-        ("eager operation", "adding two numbers, called from Python", eager),
-        (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
-        ("operation in a graph", "additions in a graph, one by one", in_a_graph),
-    )
-)
-
-
 _SOURCE, _IMAGES_COUNT, _SIDE = "photographs", 32, 224
 
 
@@ -130,21 +144,6 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
         on_one_core()
     folder = cache.folder() / images.folder_name(_SOURCE, _IMAGES_COUNT)
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
-
-
-ONE_CORE, ALL_CORES = "JPEG decode, 1 core", "JPEG decode"
-NAMES = (ONE_CORE, ALL_CORES)
-_WHAT = f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory"
-IMAGES = tuple(
-    Benchmark(
-        *("images", name, "images", _WHAT),
-        functools.partial(decode, one_core=one_core),
-        tensorflow=True,
-        one_core=one_core,
-        sources=(decoding.with_tensorflow,),
-    )
-    for name, one_core in ((ONE_CORE, True), (ALL_CORES, False))
-)
 
 
 _STEPS = 10_000
@@ -187,20 +186,6 @@ def _add_up() -> int:
     return total
 
 
-_ADDING = "adding up integers, one step at a time"
-_SQUARING = "squaring and adding float32 in"
-INTERPRETER = (
-    Benchmark("interpreter", "Python loop", "steps", _ADDING, loop, sources=(_add_up,)),
-)
-ARRAYS = tuple(
-    Benchmark("arrays", name, "elements", f"{_SQUARING} {manner}", work)
-    for name, manner, work in (
-        ("loop over an array", "Python", element_loop),
-        ("the same in NumPy", "two calls", vectorised),
-    )
-)
-
-
 _BATCH = 1000
 _WITHOUT_END = 10**15
 
@@ -216,105 +201,223 @@ def map_elements() -> Iterator[Yielded]:
     yield from repeated(lambda: next(batches), _BATCH)
 
 
-_MAPPING = "a map that adds 1, number by number"
-PIPELINE = (
-    Benchmark(
-        *("pipeline", "tf.data map", "elements", _MAPPING),
-        map_elements,
-        tensorflow=True,
-    ),
-)
+def side(kind: str = "float32") -> int:
+    """Rows of a square matrix that keeps all cores busy for some milliseconds."""
+    wide = benchmark.granted() > 16
+    return (2048 if wide else 1024) * (2 if wide and kind != "float64" else 1)
 
 
-# Large enough that starting a copy does not show.
-_SIZE = 1 << 28
-# From CUDA's cudaMemcpyKind.
-_TO_GPU, _FROM_GPU = 1, 2
+def flop(rows: int) -> int:
+    """Multiplications and additions in the product of two square matrices."""
+    return 2 * rows**3
 
 
-def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
-    """Copy as TensorFlow does, between ordinary memory and the GPU."""
-    with on_gpu():
-        yield from repeated(_with_tensorflow(_SIZE, to_gpu), _SIZE, syncing())
+def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
+    draw = np.random.default_rng(0)
+    one, other = draw.random((2, rows, rows)).astype(kind)
+    result = np.empty_like(one)
+    return lambda: np.matmul(one, other, out=result)
 
 
-def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
-    """Copy between pinned memory and the GPU.
-
-    Raises:
-        RunError: CUDA's library is missing, or refuses.
-    """
-    cuda = _cuda()
-    copy = _with_cuda(cuda, _SIZE, to_gpu)
-    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
+def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
+    without_gpus()
+    one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
+    return lambda: tf.matmul(one, other)
 
 
-def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    places = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
-    with tf.device(places[0]):
-        block = tf.zeros([size], tf.uint8)
-    return _copied(block, places[1])
+def product(
+    kind: str,
+    *,
+    one_core: bool = False,
+    make: Callable[[int, str], Callable[[], object]] = _of_tensorflow,
+) -> Iterator[Yielded]:
+    """Multiply two matrices on the CPU, over and over."""
+    if one_core:
+        on_one_core()
+    rows = 1024 if one_core else side(kind)
+    yield from repeated(make(rows, kind), flop(rows))
 
 
-def _copied(block: Any, place: str) -> Callable[[], object]:
-    # Outside of a graph the first copy is kept, and no later call makes one.
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def copy(given: tf.Tensor) -> tf.Tensor:
-        with tf.device(place):
-            return tf.identity(given)
-
-    return lambda: copy(block)
+# A layer from the middle of a residual network.
+_LAYER_SIDE, _CHANNELS, _FILTER = 56, 64, 3
+_LAYER_IMAGES = 8
 
 
-def _with_cuda(cuda: Any, size: int, to_gpu: bool) -> Callable[[], object]:
-    host, device = ctypes.c_void_p(), ctypes.c_void_p()
-    _ask(cuda.cudaMallocHost, ctypes.byref(host), ctypes.c_size_t(size))
-    _ask(cuda.cudaMalloc, ctypes.byref(device), ctypes.c_size_t(size))
-    target, source = (device, host) if to_gpu else (host, device)
-    kind = _TO_GPU if to_gpu else _FROM_GPU
-    return lambda: _ask(
-        cuda.cudaMemcpy, target, source, ctypes.c_size_t(size), ctypes.c_int(kind)
+def convolution_flop(images: int) -> int:
+    """Multiplications and additions in a convolution of so many images."""
+    return 2 * images * _LAYER_SIDE**2 * _CHANNELS**2 * _FILTER**2
+
+
+def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
+    """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
+    pixels = tf.random.uniform((images, _LAYER_SIDE, _LAYER_SIDE, _CHANNELS))
+    taps = tf.random.uniform((_FILTER, _FILTER, _CHANNELS, _CHANNELS))
+    return tf.cast(pixels, kind), tf.cast(taps, kind)
+
+
+def convolution(kind: str, images: int = _LAYER_IMAGES) -> Iterator[Yielded]:
+    """Convolve a batch on the CPU, forward only, over and over."""
+    without_gpus()
+    call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
+    yield from repeated(call, convolution_flop(images))
+
+
+def copy(*, one_core: bool) -> Iterator[Yielded]:
+    """Copy one array onto another; what is read and what is written both count."""
+    if one_core:
+        on_one_core()
+    workers = 1 if one_core else benchmark.granted()
+    # What is available changes from moment to moment, and both must be as long. They
+    # are written once, so that the pages are there before anything is timed.
+    size = benchmark.array_bytes()
+    source, target = (np.full(size, n, np.uint8) for n in (1, 2))
+    halves = (np.array_split(array, workers) for array in (target, source))
+    parts = list(zip(*halves, strict=True))
+    with ThreadPoolExecutor(workers) as pool:
+        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
+        yield from repeated(call, 2 * len(source))
+
+
+def _copying(target: Any, source: Any) -> Callable[[], None]:
+    return lambda: np.copyto(target, source)
+
+
+def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
+    """Make what copies one array onto another, a part on each core."""
+
+    def copy() -> None:
+        # NumPy lets other threads run while it copies.
+        list(pool.map(lambda part: np.copyto(*part), parts))
+
+    return copy
+
+
+_CHUNK = 1 << 20
+
+
+def read(folder: str) -> Iterator[Yielded]:
+    """Read the files from begin to end, over and over, each time forgotten before."""
+    passes = _passes(benchmark.files(folder))
+    yield READY
+    yield from every(passes)
+
+
+def _passes(paths: Sequence[str]) -> Iterator[Any]:
+    buffer = bytearray(_CHUNK)
+    while True:
+        yield forget(paths)
+        for path in paths:
+            with open(path, "rb", buffering=0) as file:
+                count = file.readinto(buffer)
+                while count:
+                    yield count
+                    count = file.readinto(buffer)
+
+
+def benchmarks(folder: str) -> tuple[Benchmark, ...]:
+    """All but those of a GPU; the data to read lie in ``folder``, "" for some made."""
+    squaring = "squaring and adding float32 in"
+    return (
+        Benchmark(
+            *("interpreter", "Python loop", "steps"),
+            "adding up integers, one step at a time",
+            loop,
+            sources=(_add_up,),
+        ),
+        Benchmark(
+            *("arrays", "loop over an array", "elements"),
+            f"{squaring} Python",
+            element_loop,
+        ),
+        Benchmark(
+            *("arrays", "the same in NumPy", "elements"),
+            f"{squaring} two calls",
+            vectorised,
+        ),
+        _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
+        _product(BASELINE, "float32", numpy=True),
+        _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
+        _product("NumPy product, float64", "float64", numpy=True),
+        _copy("memory copy, 1 core", one_core=True),
+        _copy("memory copy"),
+        Benchmark(
+            *("disk", DATA_DISK, "B", "reading"),
+            functools.partial(read, folder),
+            sources=(_passes,),
+        ),
+        _decode(ONE_CORE, one_core=True),
+        _decode(ALL_CORES),
+        Benchmark(
+            *("pipeline", "tf.data map", "elements"),
+            "a map that adds 1, number by number",
+            map_elements,
+            tensorflow=True,
+        ),
+        Benchmark(
+            *("TensorFlow", "eager operation", "calls"),
+            "adding two numbers, called from Python",
+            eager,
+            tensorflow=True,
+        ),
+        Benchmark(
+            *("TensorFlow", GRAPH_CALL, "calls"),
+            "calling a tf.function that adds two numbers",
+            graph_call,
+            tensorflow=True,
+        ),
+        _product(TENSORFLOW_ONE, "float32", one_core=True),
+        _product(TENSORFLOW, "float32"),
+        _product("TensorFlow product, bfloat16", "bfloat16"),
+        _product("TensorFlow product, float16", "float16"),
+        *map(_convolution, ("float32", "bfloat16", "float16")),
     )
 
 
-def _ask(call: Callable[..., int], *arguments: Any) -> None:
-    code = call(*arguments)
-    if code:
-        raise RunError(f"CUDA refused to copy to the GPU (its error {code}).")
-
-
-def _cuda() -> ctypes.CDLL:
-    """CUDA's runtime library: from its package, or where the system has it."""
-    package = importlib.util.find_spec("nvidia")
-    folders = list(package.submodule_search_locations or ()) if package else []
-    places = (Path(f) / "cuda_runtime/lib" for f in folders)
-    packaged = [str(p) for place in places for p in place.glob("libcudart.so*")]
-    for name in (*packaged, "libcudart.so.12", "libcudart.so"):
-        with contextlib.suppress(OSError):
-            return ctypes.CDLL(name)
-    raise RunError(
-        "CUDA's runtime library is not here; install it with "
-        "`pip install tensorflow[and-cuda]`."
-    )
-
-
-def _benchmark(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
-    # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
-    kind = "ordinary memory" if to_gpu else "memory of TensorFlow's choice"
-    memory = "pinned memory, by CUDA itself" if is_pinned else kind
+def _product(
+    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
+) -> Benchmark:
+    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
+    make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
-        *("GPU", name, "B"),
-        f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
-        functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
-        peaks.link,
-        tensorflow=True,
-        sources=(_with_cuda if is_pinned else _copied,),
+        *("arrays" if numpy else "TensorFlow", name, "FLOP"),
+        description + ("one core" if one_core else "all cores"),
+        functools.partial(product, kind, one_core=one_core, make=make),
+        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        tensorflow=not numpy,
+        one_core=one_core,
+        sources=(functools.partial(make, kind=kind),),
     )
 
 
-TRANSFERS = tuple(
-    _benchmark(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))
-    for way in ("to", "from")
-    for pin in ("", ", pinned")
-)
-PINNED = ("to the GPU, pinned", "from the GPU, pinned")
+def _convolution(kind: str) -> Benchmark:
+    pixels = f"{_LAYER_IMAGES} images of {_LAYER_SIDE}×{_LAYER_SIDE}×{_CHANNELS}"
+    return Benchmark(
+        *("TensorFlow", f"convolution, {kind}", "FLOP"),
+        f"{pixels}, {_FILTER}×{_FILTER} filters",
+        functools.partial(convolution, kind),
+        functools.partial(peaks.of_kind, kind=kind, one_core=False),
+        tensorflow=True,
+    )
+
+
+def _copy(name: str, *, one_core: bool = False) -> Benchmark:
+    # One core rarely fills the memory's lanes.
+    size = units.size(benchmark.array_bytes())
+    return Benchmark(
+        *("memory", name, "B"),
+        f"copying {size}; bytes read and written count",
+        functools.partial(copy, one_core=one_core),
+        one_core=one_core,
+        sources=(_copying if one_core else copying_parts,),
+    )
+
+
+def _decode(name: str, *, one_core: bool = False) -> Benchmark:
+    return Benchmark(
+        *("images", name, "images"),
+        f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory",
+        functools.partial(decode, one_core=one_core),
+        tensorflow=True,
+        one_core=one_core,
+        sources=(decoding.with_tensorflow,),
+    )

@@ -140,9 +140,7 @@ def trainings(
 ) -> tuple[Training, ...]:
     """Each reference training, with its step taken apart.
 
-    Args:
-        measured: What was timed; it may come from a file.
-        refused: Why variants were not tried, by name.
+    ``refused`` says why variants were not tried, by name.
     """
     opened = _with_changes(measured)
     return tuple(_training(measured, opened, job, refused or {}) for job in REFERENCES)

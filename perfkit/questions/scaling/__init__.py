@@ -30,8 +30,7 @@ from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.putting_together import smooth_jpeg
+from perfkit.questions.shared.models import MODELS, smooth_jpeg
 from perfkit.questions.shared.words import fact, rates_behind, ratio_fact
 
 DeviceKind = Literal["GPU", "logical device"]
@@ -82,11 +81,7 @@ class Job(loops.Job):
 
 
 def claim_devices(job: Job) -> tuple[str, ...]:
-    """Make a fresh process use a job's devices alone, named as ``("GPU:0", "GPU:1")``.
-
-    Raises:
-        RunError: TensorFlow can use fewer GPUs.
-    """
+    """Make a fresh process use a job's devices alone: ``("GPU:0", "GPU:1")``."""
     if job.kind == GPU:
         gpus = tf.config.list_physical_devices("GPU")
         if len(gpus) < job.count:
@@ -240,9 +235,6 @@ def why_not_equal(job: Job) -> str:
     """Say how a step on several devices differs from one on one; "" if it does not.
 
     This process must not have used TensorFlow, because it may be forked.
-
-    Raises:
-        RunError: TensorFlow can use fewer GPUs.
     """
     with multiprocessing.get_context().Pool(1) as pool:
         try:

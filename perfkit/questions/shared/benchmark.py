@@ -1,4 +1,4 @@
-"""What every microbenchmark is, and how it repeats its work until a tick is long."""
+"""What trials do alike: repeat a call, keep to cores and devices, read from disks."""
 
 import contextlib
 import ctypes
@@ -9,23 +9,16 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from perfkit import units
-from perfkit.engine.tick import READY, TICK_S, Note, Pause, Yielded, every
+from perfkit.engine.tick import READY, TICK_S, Note, Pause, Yielded
 from perfkit.errors import RunError
 from perfkit.machine import limits
 from perfkit.machine.collect import bytes_fetched, drop_cached_file
 from perfkit.machine.limits import free_bytes, text_of
-from perfkit.questions.shared import cache, peaks
-from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared import cache
 from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.peaks import Hardware, Peak
 
 
 def granted() -> int:
@@ -42,39 +35,6 @@ _SET_THREADS = (
     "MKL_Set_Num_Threads",
 )
 _MOST_CALLS = 1 << 24
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One piece of work of a known size.
-
-    Attributes:
-        group: The part of the machine that it tries.
-        name: Of the microbenchmark that it is.
-        unit: What is counted.
-        description: What is done, in a line.
-        work: Does it, in a fresh process; its examples are ``unit``.
-        peak: The most that is possible in theory; None where nobody knows.
-        tensorflow: Whether it needs TensorFlow.
-        one_core: Whether it keeps to one core.
-        sources: The functions whose lines a reader is shown; none for ``work`` itself.
-    """
-
-    group: str
-    name: str
-    unit: str
-    description: str
-    work: Callable[[], Iterator[Yielded]]
-    peak: Callable[[Hardware], Peak | None] = lambda hardware: None
-    tensorflow: bool = False
-    one_core: bool = False
-    sources: tuple[Callable[..., Any], ...] = ()
-
-    @property
-    def code(self) -> str:
-        """Its lines, as a reader types them."""
-        alone = (bind,) if self.one_core else ()
-        return code_of(*alone, *self.sources or (self.work,))
 
 
 def repeated(
@@ -141,17 +101,13 @@ def can_keep_to_one_core() -> bool:
 
 
 def without_gpus() -> None:
-    """Let TensorFlow of this process see no GPU.
-
-    Preparing needs none, and one that it takes is missed by a trial.
-    """
+    """Let TensorFlow of this process see no GPU, which a trial would miss."""
     tf.config.set_visible_devices([], "GPU")
 
 
-def side(kind: str = "float32") -> int:
-    """Rows of a square matrix that keeps all cores busy for some milliseconds."""
-    wide = granted() > 16
-    return (2048 if wide else 1024) * (2 if wide and kind != "float64" else 1)
+def sees_gpu() -> bool:
+    """Whether TensorFlow can use a GPU in this process."""
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 _CHUNK = 1 << 20
@@ -161,14 +117,11 @@ _FOLDER, _FILE = "to-read-256", "random.bin"
 _LOOKED_AT = 20_000
 _SMALLEST = 4096
 _SAMPLE = 4 * _CHUNK
-NAME = "data disk"
 FORGETTING = "making the system forget the files"
-COLD = "from the disk: memory had forgotten it"
-CACHED = "maybe from memory: it does not forget here"
 
 
 def files(folder: str) -> tuple[str, ...]:
-    """The files to read: the largest of a folder, or one that ``made`` wrote."""
+    """The files to read: the largest of a folder, or one that ``make`` wrote."""
     if not folder:
         return (str(cache.folder() / _FOLDER / _FILE),)
     largest = sorted(_looked_at(Path(folder).expanduser()), reverse=True)
@@ -178,12 +131,7 @@ def files(folder: str) -> tuple[str, ...]:
 
 
 def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
-    """Write a file of random bytes where no folder is given; give what to read.
-
-    Raises:
-        MissingPartError: There is no room for it.
-        RunError: The folder holds nothing that is worth reading.
-    """
+    """Write a file of random bytes where no folder is given; give what to read."""
     if not folder:
         write = functools.partial(write_noise, name=_FILE, size=_OWN)
         yield from cache.make(_FOLDER, write, size=_OWN, label="a file to read")
@@ -207,33 +155,6 @@ def forgets(paths: Sequence[str]) -> bool:
     with open(paths[0], "rb", buffering=0) as file:
         count = file.readinto(bytearray(_SAMPLE))
     return (bytes_fetched() or 0) - before >= _FETCHED * (count or 0)
-
-
-def read(folder: str) -> Iterator[Yielded]:
-    """Read the files from begin to end, over and over, each time forgotten before."""
-    passes = _passes(files(folder))
-    yield READY
-    yield from every(passes)
-
-
-def benchmark(folder: str) -> Benchmark:
-    """Reading the data; whether it is cold is added to the description once known."""
-    work = functools.partial(read, folder)
-    return Benchmark("disk", NAME, "B", "reading", work, sources=(_passes,))
-
-
-def _passes(paths: Sequence[str]) -> Iterator[Any]:
-    buffer = bytearray(_CHUNK)
-    while True:
-        for path in paths:
-            drop_cached_file(path)
-        yield Pause(FORGETTING)
-        for path in paths:
-            with open(path, "rb", buffering=0) as file:
-                count = file.readinto(buffer)
-                while count:
-                    yield count
-                    count = file.readinto(buffer)
 
 
 def forget(paths: Iterable[str]) -> Pause:
@@ -281,157 +202,3 @@ def array_bytes(root: Path = Path("/")) -> int:
     largest = max((1024 * int(size[1]) for size in caches if size), default=0)
     length = max(_LEAST, _FACTOR * largest)
     return min(length, free_bytes() // _SHARE) // 64 * 64
-
-
-def copy(*, one_core: bool) -> Iterator[Yielded]:
-    """Copy one array onto another; what is read and what is written both count."""
-    if one_core:
-        on_one_core()
-    workers = 1 if one_core else granted()
-    # What is available changes from moment to moment, and both must be as long. They
-    # are written once, so that the pages are there before anything is timed.
-    size = array_bytes()
-    source, target = (np.full(size, n, np.uint8) for n in (1, 2))
-    halves = (np.array_split(array, workers) for array in (target, source))
-    parts = list(zip(*halves, strict=True))
-    with ThreadPoolExecutor(workers) as pool:
-        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
-        yield from repeated(call, 2 * len(source))
-
-
-def _copying(target: Any, source: Any) -> Callable[[], None]:
-    return lambda: np.copyto(target, source)
-
-
-def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
-    """Make what copies one array onto another, a part on each core."""
-
-    def copy() -> None:
-        # NumPy lets other threads run while it copies.
-        list(pool.map(lambda part: np.copyto(*part), parts))
-
-    return copy
-
-
-def benchmarks() -> tuple[Benchmark, ...]:
-    """Copying on one core, which rarely fills the memory's lanes, and on all."""
-    description = f"copying {units.size(array_bytes())}; bytes read and written count"
-    return tuple(
-        Benchmark(
-            *(
-                "memory",
-                "memory copy, 1 core" if one_core else "memory copy",
-                "B",
-                description,
-            ),
-            functools.partial(copy, one_core=one_core),
-            one_core=one_core,
-            sources=(_copying if one_core else copying_parts,),
-        )
-        for one_core in (True, False)
-    )
-
-
-BASELINE = "NumPy product, float32"
-NUMPY_ONE = "NumPy product, 1 core"
-TENSORFLOW = "TensorFlow product, float32"
-TENSORFLOW_ONE = "TensorFlow product, 1 core"
-BFLOAT16 = "TensorFlow product, bfloat16"
-
-
-def flop(rows: int) -> int:
-    """Multiplications and additions in the product of two square matrices."""
-    return 2 * rows**3
-
-
-def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
-    draw = np.random.default_rng(0)
-    one, other = draw.random((2, rows, rows)).astype(kind)
-    result = np.empty_like(one)
-    return lambda: np.matmul(one, other, out=result)
-
-
-def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
-    without_gpus()
-    one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
-    return lambda: tf.matmul(one, other)
-
-
-def product(
-    kind: str,
-    *,
-    one_core: bool = False,
-    make: Callable[[int, str], Callable[[], object]] = _of_tensorflow,
-) -> Iterator[Yielded]:
-    """Multiply two matrices on the CPU, over and over."""
-    if one_core:
-        on_one_core()
-    rows = 1024 if one_core else side(kind)
-    yield from repeated(make(rows, kind), flop(rows))
-
-
-def _product(
-    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
-) -> Benchmark:
-    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
-    make = _of_numpy if numpy else _of_tensorflow
-    return Benchmark(
-        *("arrays" if numpy else "TensorFlow", name, "FLOP"),
-        description + ("one core" if one_core else "all cores"),
-        functools.partial(product, kind, one_core=one_core, make=make),
-        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
-        tensorflow=not numpy,
-        one_core=one_core,
-        sources=(functools.partial(make, kind=kind),),
-    )
-
-
-NUMPY = (
-    _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
-    _product(BASELINE, "float32", numpy=True),
-    _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
-    _product("NumPy product, float64", "float64", numpy=True),
-)
-PRODUCTS = (
-    _product(TENSORFLOW_ONE, "float32", one_core=True),
-    _product(TENSORFLOW, "float32"),
-    _product(BFLOAT16, "bfloat16"),
-    _product("TensorFlow product, float16", "float16"),
-)
-
-
-# A layer from the middle of a residual network.
-_SIDE, _CHANNELS, _FILTER = 56, 64, 3
-_IMAGES = 8
-
-
-def convolution_flop(images: int) -> int:
-    """Multiplications and additions in a convolution of so many images."""
-    return 2 * images * _SIDE**2 * _CHANNELS**2 * _FILTER**2
-
-
-def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
-    """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
-    pixels = tf.random.uniform((images, _SIDE, _SIDE, _CHANNELS))
-    taps = tf.random.uniform((_FILTER, _FILTER, _CHANNELS, _CHANNELS))
-    return tf.cast(pixels, kind), tf.cast(taps, kind)
-
-
-def convolution(kind: str, images: int = _IMAGES) -> Iterator[Yielded]:
-    """Convolve a batch on the CPU, forward only, over and over."""
-    without_gpus()
-    call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
-    yield from repeated(call, convolution_flop(images))
-
-
-_LAYER = f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, {_FILTER}×{_FILTER} filters"
-CONVOLUTIONS = tuple(
-    Benchmark(
-        *("TensorFlow", f"convolution, {kind}", "FLOP", _LAYER),
-        functools.partial(convolution, kind),
-        functools.partial(peaks.of_kind, kind=kind, one_core=False),
-        tensorflow=True,
-    )
-    for kind in ("float32", "bfloat16", "float16")
-)
-ON_CPU = (*PRODUCTS, *CONVOLUTIONS)

@@ -11,10 +11,11 @@ import errno
 import functools
 import hashlib
 import io
+import itertools
 import json
 import os
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,18 +115,7 @@ _PHOTOGRAPH_BYTES = 115_000
 
 
 def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
-    """Give a folder with ``count`` images that are drawn here.
-
-    Args:
-        source: What they are called: ``"photographs"``.
-        count: How many.
-
-    Yields:
-        How far the making is.
-
-    Raises:
-        MissingPartError: There is no room for it.
-    """
+    """Give a folder with ``count`` images that are drawn here, once."""
     return cache.make(
         folder_name(source, count),
         functools.partial(_draw_photographs, count=count),
@@ -158,6 +148,15 @@ _FORM = 1
 _ENDINGS = (".jpg", ".jpeg", ".png")
 # So many names of left-out files are told; all of them are counted.
 _NAMED = 20
+# A phone's JPEG with a second picture inside calls itself MPO.
+_FORMATS = ("JPEG", "MPO", "PNG")
+# Above this a single image takes a quarter of a gigabyte as pixels.
+_MEGAPIXELS = 80
+_AT_ONCE = 128
+
+Shape = tuple[int, int]
+Good = list[tuple[str, Shape]]
+Skipped = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +176,10 @@ class Images:
     paths: tuple[str, ...]
     labels: tuple[int, ...]
     classes: tuple[str, ...]
-    shapes: tuple[tuple[int, int], ...]
+    shapes: tuple[Shape, ...]
     sizes: tuple[int, ...]
     found: int
-    skipped: dict[str, tuple[str, ...]]
+    skipped: Skipped
 
     @property
     def decoded(self) -> int:
@@ -219,30 +218,28 @@ class Images:
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
     """Choose images from a folder, check them, and keep the list for ``recall``.
 
-    Which ones is drawn by chance, but always the same. Each is decoded.
+    Which ones is drawn by chance, but always the same. Each is decoded. Sub-folders are
+    classes; images may lie at any depth.
 
     Args:
-        folder: Sub-folders are classes; images may lie at any depth.
+        folder: Where they are.
         count: How many at most.
         side: Pixels that height and width must have at least.
-
-    Yields:
-        How far it is.
 
     Raises:
         BadParameterError: There is no image in the folder that can be used.
     """
-    names = cache.named_like_images(folder, _ENDINGS)
+    names = _named_like_images(folder)
     if not names:
         raise BadParameterError(
             f"There is no image ({', '.join(_ENDINGS)}) in {folder}; give a folder "
             "with images, or none to use generated ones."
         )
     drawn = random.Random(0).sample(names, len(names))
-    good, skipped = yield from cache.first_good(folder, drawn, count=count, side=side)
+    good, skipped = yield from _first_good(folder, drawn, count=count, side=side)
     if not good:
         reasons = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
-        smaller = cache.too_small(side) in skipped
+        smaller = _too_small(side) in skipped
         remedy = "choose a smaller image_side" if smaller else "give another folder"
         raise BadParameterError(
             f"No image in {folder} can be used ({reasons}); {remedy}."
@@ -263,12 +260,90 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     return images
 
 
-def recall(folder: Path, *, count: int, side: int) -> Images:
-    """Give the images that ``look_at`` chose.
+def _named_like_images(folder: Path) -> list[str]:
+    """List the files below a folder that are called images, by their names in it."""
+    paths = (
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        # A Mac leaves "._name.jpg" beside "name.jpg" on foreign disks.
+        if name.lower().endswith(_ENDINGS) and not name.startswith("._")
+    )
+    return sorted(os.path.relpath(path, folder) for path in paths)
 
-    Raises:
-        BadFileError: It has not been asked, or the list is gone.
+
+def _first_good(
+    folder: Path, names: Sequence[str], *, count: int, side: int
+) -> Generator[Note, None, tuple[Good, Skipped]]:
+    """Find the first ``count`` images whose sides have ``side`` pixels or more.
+
+    It gives them with height and width, and why the others are left out.
     """
+    good: Good = []
+    bad: dict[str, list[str]] = {}
+    waiting = iter(names)
+    while batch := list(itertools.islice(waiting, min(count - len(good), _AT_ONCE))):
+        shapes = {name: read_header(folder / name, side) for name in batch}
+        promising = [name for name in batch if not isinstance(shapes[name], str)]
+        decoded = _decoded_shapes([str(folder / name) for name in promising])
+        shapes |= dict(zip(promising, decoded, strict=True))
+        for name, shape in shapes.items():
+            if isinstance(shape, str):
+                bad.setdefault(shape, []).append(name)
+            else:
+                good.append((name, shape))
+        yield Note("progress", f"Checking images: {len(good)} of {count}")
+    return good, {reason: tuple(names) for reason, names in bad.items()}
+
+
+def _too_small(side: int) -> str:
+    """Why an image with a side of fewer pixels cannot be used."""
+    return f"smaller than {side} px"
+
+
+def read_header(path: Path, side: int) -> Shape | str:
+    """Height and width by the file's header, or why the file cannot be used."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        if path.stat().st_size == 0:
+            return "empty"
+        with Image.open(path) as image:
+            form, (width, height) = image.format, image.size
+    except UnidentifiedImageError:
+        return "no image"
+    except Image.DecompressionBombError:
+        return f"larger than {_MEGAPIXELS} megapixels"
+    except (OSError, ValueError, SyntaxError) as error:
+        unreadable = isinstance(error, OSError) and error.errno is not None
+        return "unreadable" if unreadable else "broken"
+    if form not in _FORMATS:
+        return f"{form} inside, whatever the name says"
+    if height * width > _MEGAPIXELS * 1e6:
+        return f"larger than {_MEGAPIXELS} megapixels"
+    if min(height, width) < side:
+        return _too_small(side)
+    return height, width
+
+
+def _decoded_shapes(paths: Sequence[str]) -> list[Shape | str]:
+    """Decode files and give height and width of each, or why it cannot be used."""
+
+    def shape(index: tf.Tensor, path: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return index, tf.shape(tf.io.decode_jpeg(tf.io.read_file(path), channels=3))
+
+    if not paths:
+        return []
+    files = [os.fsencode(path) for path in paths]
+    numbered = tf.data.Dataset.from_tensor_slices((range(len(files)), files))
+    graph = tf.autograph.experimental.do_not_convert(shape)
+    dataset = numbered.map(graph, num_parallel_calls=tf.data.AUTOTUNE).ignore_errors()
+    sizes = {int(i): (int(s[0]), int(s[1])) for i, s in dataset.as_numpy_iterator()}
+    return [sizes.get(i, "broken or cut short") for i in range(len(files))]
+
+
+def recall(folder: Path, *, count: int, side: int) -> Images:
+    """Give the images that ``look_at`` chose; ``BadFileError`` if its list is gone."""
     import msgspec
 
     try:
@@ -304,22 +379,14 @@ RECORD_FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
 
 
 def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
-    """Write a form of the images to the cache, once; it tells how far it is.
-
-    Raises:
-        MissingPartError: There is no room for it, or it may not be written.
-    """
+    """Write a form of the images to the cache, once; it tells how far it is."""
     write = functools.partial(_write_records, images=images, form=form)
     size, label = _record_bytes(images, form), f"the TFRecord files ({form})"
     return cache.make(_folder_of_records(images, form), write, size=size, label=label)
 
 
 def record_files(images: Images, form: str) -> list[str]:
-    """The files of a form that ``make_records`` has made.
-
-    Raises:
-        BadFileError: They are gone, or the images have changed since.
-    """
+    """The files of a form that ``make_records`` has made; ``BadFileError`` if not."""
     folder = cache.folder() / _folder_of_records(images, form)
     files = sorted(str(path) for path in folder.glob("*.tfrecord"))
     if len(files) != RECORD_FORMS[form]:

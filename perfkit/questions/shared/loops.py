@@ -196,11 +196,7 @@ class Turnstile:
         self._leaving = False
 
     def tell(self, message: Told) -> None:
-        """Hand over what a trial is to yield, and stand still until it is stamped.
-
-        Raises:
-            Left: Nobody listens any more.
-        """
+        """Hand over what a trial is to yield, and stand still until it is stamped."""
         if self._leaving:
             raise Left
         self._tick = message

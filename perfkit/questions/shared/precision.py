@@ -220,11 +220,9 @@ _WITHOUT = "GTX 16"
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected of a precision, against the one that it changes.
+    """What is expected of a precision, against the one that it changes, and why.
 
-    Attributes:
-        expect: In a word; ``"open"`` where only measuring tells.
-        because: Why, as a clause.
+    It is ``"open"`` where only measuring tells.
     """
 
     expect: Expect

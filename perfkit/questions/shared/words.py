@@ -21,13 +21,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def brief(compared: Comparison) -> str:
-    """A comparison in a few words: ``"2.59× (2.19 to 3.06; faster)"``."""
-    if not units.is_known(compared.low, compared.high):
-        return f"{units.UNKNOWN}× ({compared.judgement})"
-    return f"{compared.interval[:-1]}; {compared.judgement})"
-
-
 def fact(label: str, estimate: Estimate, write: Callable[[float], str]) -> Fact:
     """A number with its interval as a row; ``"?"`` where that leaves too much open."""
     low, high = estimate.low, estimate.high

@@ -10,7 +10,7 @@ from perfkit.engine.trial import Limits
 from perfkit.findings import store
 from perfkit.findings.load import MEANT
 from perfkit.questions import gallery
-from perfkit.questions.contention import Contention, loads, opened, signs
+from perfkit.questions.contention import Contention, loads, signs
 from perfkit.questions.contention.loads import LOADS, PIPELINES
 from perfkit.questions.shared import benchmark
 from tests.engine.trials import launched, ticks_of, until_ticks
@@ -195,7 +195,7 @@ def test_a_mystery_opens_to_the_truth_for_every_number(fed):
     hidden = {number: told(number, fed) for number in range(1, 200)}
     assert {number: signs.sealed(number, fed) for number in hidden} == hidden
     for truth, number in {truth: number for number, truth in hidden.items()}.items():
-        text = opened(found(measured, mystery=number, fed=fed))
+        text = Contention.reveal(found(measured, mystery=number, fed=fed))
         assert text.startswith(f'It was "{truth}".')
     # Each of them comes up; without a disk to read, no reader can slow anything.
     reader = {"disk reader"} if fed == "disk" else {}
@@ -214,7 +214,7 @@ def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_
     for secret, number in numbers.items():
         made = mystery(secret, number)
         path = store.save(made, tmp_path)
-        assert opened(store.load(path)).startswith(f'It was "{secret}".')
+        assert Contention.reveal(store.load(path)).startswith(f'It was "{secret}".')
         figures = [gallery.chart(made, kind) for kind in gallery.kinds(made)]
         variant = Contention(mystery=number).make_variants()["mystery"]
         assert pickle.loads(pickle.dumps(variant)).name == "mystery"

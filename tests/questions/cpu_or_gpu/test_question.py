@@ -52,7 +52,7 @@ def test_what_cannot_be_asked_or_used_is_said_before_the_run(gpus, monkeypatch):
     with pytest.raises(BadParameterError, match="widest above the narrowest"):
         CpuOrGpu(narrowest=8, widest=8)
     gpus(1)
-    monkeypatch.setattr(cpu_or_gpu, "sees_one", lambda: False)
+    monkeypatch.setattr(cpu_or_gpu, "sees_gpu", lambda: False)
     with pytest.raises(RunError, match="devices=cores"):
         list(experiment("cpu-or-gpu").prepare())
 

@@ -4,15 +4,15 @@ from unittest.mock import Mock
 import pytest
 
 import perfkit
-from perfkit.engine.tick import READY, Tick
+from perfkit.engine.tick import READY, Pause, Tick
 from perfkit.errors import RunError
-from perfkit.questions.microbenchmarks import work
-from perfkit.questions.shared import benchmark as shared_benchmark
+from perfkit.questions.microbenchmarks import gpu, work
+from perfkit.questions.shared import benchmark
+from tests.machine.trees import grow
 
-OWN = (*work.INTERPRETER, *work.ARRAYS, *work.PIPELINE, *work.DISPATCH)
-TENSORFLOW = (*shared_benchmark.PRODUCTS, *shared_benchmark.CONVOLUTIONS)
-SHARED = (*shared_benchmark.NUMPY, *shared_benchmark.benchmarks())
-BENCHMARKS = (*OWN, *SHARED, *TENSORFLOW)
+# The disk and the photographs are made first; another test reads files.
+MADE = (work.DATA_DISK, *work.JPEGS)
+BENCHMARKS = [one for one in work.benchmarks("") if one.name not in MADE]
 
 
 def test_a_microbenchmark_is_ready_and_then_counts_its_work():
@@ -29,8 +29,24 @@ def test_a_microbenchmark_is_ready_and_then_counts_its_work():
     assert min(done.values()) > 0
 
 
+def test_flop_are_multiplications_and_additions():
+    assert work.flop(3) == 3 * 3 * (3 + 3)
+    assert work.convolution_flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
+
+
+def test_each_pass_counts_every_byte_and_forgets_before(tmp_path):
+    files = {"inner/large": "x" * 3_000_000, "small": "y" * 5000, "tiny": "z"}
+    reading = work.read(str(grow(tmp_path, files)))
+    assert next(reading) is READY
+    told = list(itertools.islice(reading, 40))
+    ends = [n for n, item in enumerate(told) if item == Pause(benchmark.FORGETTING)]
+    for start, end in itertools.pairwise(ends):
+        ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
+        assert sum(ticks) == 3_005_000
+
+
 def test_a_missing_library_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(work.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(work.ctypes, "CDLL", Mock(side_effect=OSError))
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(gpu.ctypes, "CDLL", Mock(side_effect=OSError))
     with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
-        next(work.pinned(to_gpu=True))
+        next(gpu.pinned(to_gpu=True))

@@ -3,8 +3,8 @@ import functools
 import pytest
 
 from perfkit.machine.record import Clocks, Gpu, Link
-from perfkit.questions.shared import peaks
-from perfkit.questions.shared.peaks import Hardware
+from perfkit.questions.microbenchmarks import peaks
+from perfkit.questions.microbenchmarks.peaks import Hardware
 from tests.machine.trees import grow
 
 AVX512 = "fpu avx f16c fma avx2 avx512f avx512bw"

@@ -75,13 +75,9 @@ class Hardware:
 def hardware(
     root: Path, cores: float, clock: float | None, gpu: Gpu | None = None
 ) -> Hardware:
-    """Look at this machine.
+    """Look at this machine, whose ``proc`` and ``sys`` lie in ``root``.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        cores: Cores that may be used, with second threads.
-        clock: Hertz that were counted; None where they could not be.
-        gpu: What the driver says of it.
+    Second threads count among ``cores``; ``clock`` is in hertz, as it was counted.
     """
     first, *_ = text_of(root / "proc/cpuinfo").split("\n\n")
     lines = re.findall(r"^([\w ]+?)[\t ]*:[\t ]*(.*)$", first, re.MULTILINE)
@@ -164,13 +160,6 @@ def gpu_memory(machine: Hardware) -> Peak | None:
         rate=2 * gpu.clocks.memory_max * gpu.memory_bus / 8,
         words=f"a bus of {gpu.memory_bus:,} bits, twice a tick, at {clock}",
     )
-
-
-def gpu_clock(machine: Hardware) -> Peak | None:
-    """Ticks per second of a GPU's multiprocessors."""
-    if machine.gpu is None or not machine.gpu.clocks.sm_max:
-        return None
-    return Peak(rate=machine.gpu.clocks.sm_max, words="the driver's highest clock")
 
 
 def _per_tick(machine: Hardware) -> tuple[int, str]:
