@@ -23,7 +23,7 @@ from perfkit.engine.plan import Event
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import Note
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.store import FOLDER, read
 from perfkit.findings.text import plain
@@ -149,16 +149,9 @@ class EditedRace(Race):
     A batch of another size is an edit that the course asks for, and no other job.
     """
 
-    def differences(self, side: Side, measured: Measurement | None) -> tuple[Any, ...]:
-        """Return how the edited training's job differs, the size of a batch apart."""
-        return super().differences(self._with_batch(side), measured)
-
-    def _compare(self, side: Side, measured: Measurement) -> Verdict:
-        return super()._compare(self._with_batch(side), measured)
-
-    def _with_batch(self, side: Side) -> Side:
-        sizes = {facts.batch for facts in self.facts.values()}
-        return replace(side, retuned=len(sizes) > 1)
+    def is_retuned(self, side: Side) -> bool:
+        """Whether the edited training has another batch size."""
+        return len({facts.batch for facts in self.facts.values()}) > 1
 
     def result(self, measured: Measurement) -> dict[str, bool]:
         """Say whether it is a rung: no rate compares trainings of different jobs."""

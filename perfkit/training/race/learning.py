@@ -28,7 +28,6 @@ from perfkit.findings.report import Report, Table
 from perfkit.findings.shown import Shown
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
-from perfkit.questions import unknown
 from perfkit.training.diagnose.epochs import to_callback
 from perfkit.training.diagnose.training import list_callbacks, load_keras
 
@@ -238,9 +237,7 @@ class TimeToLoss(Shown):
         return self._report
 
 
-def time_to_loss(
-    finding: Finding, loss: float, *, against: str = "", guess: str = ""
-) -> TimeToLoss:
+def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLoss:
     """Say how soon each side of a race reaches a loss.
 
     A trial has reached it once no later loss is higher. The first step does not count.
@@ -250,13 +247,11 @@ def time_to_loss(
     Args:
         finding: The finding of a race.
         loss: The loss to reach, which the training must be able to reach.
-        against: The side to compare the others with; "" for the first.
         guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
             in the report.
 
     Raises:
-        BadParameterError: It is not a race, has no such side, or the loss is not a
-            number.
+        BadParameterError: It is not a race, or the loss is not a number.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
@@ -267,27 +262,27 @@ def time_to_loss(
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
         raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
-    names = list(map(str, sides))
-    if against and against not in names:
-        raise BadParameterError(unknown("side of this race", against, names))
-    names.sort(key=lambda name: name != against)
+    first, *rivals = map(str, sides)
     measured = measurement(finding)
-    runs = {name: _runs_to(loss, measured, name) for name in names}
-    first, compared, rows = names[0], list[Comparison](), dict[str, tuple[str, ...]]()
-    for name in names:
-        reached, trials = runs[name].values(), len(measured.by_round(name))
+    runs = {name: _runs_to(loss, measured, name) for name in (first, *rivals)}
+    pairs = ((name, _compare(measured, runs, name, first)) for name in rivals)
+    compared = {name: result for name, result in pairs if result}
+    rows = dict[str, tuple[str, ...]]()
+    for name, reached in runs.items():
+        trials = len(measured.by_round(name))
         cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
         if reached and len(reached) == trials:
-            examples = statistics.median(run.examples for run in reached)
-            seconds = statistics.median(run.seconds for run in reached)
+            examples = statistics.median(run.examples for run in reached.values())
+            seconds = statistics.median(run.seconds for run in reached.values())
             cells = f"{examples:,.0f}", units.seconds(seconds)
-        ratio = units.UNKNOWN
-        if result := _compare(measured, runs, name, first):
-            compared.append(result)
-            ratio = result.interval
+        ratio = compared[name].interval if name in compared else units.UNKNOWN
         rows[name] = (plain(name, 60), *cells, "" if name == first else ratio)
     # A side that is shown to be faster wins over a larger ratio that is noise.
-    best = max(compared, key=lambda c: (c.verdict == "faster", c.ratio), default=None)
+    best = max(
+        compared.values(),
+        key=lambda result: (result.verdict == "faster", result.ratio),
+        default=None,
+    )
     goal = f"a loss of {units.significant(loss)}"
     headings = ("side", "examples needed", "time", "times as fast")
     raced = replace(finding, guess=guess).report
@@ -340,8 +335,6 @@ def _compare(
     measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
 ) -> Comparison | None:
     """Compare two sides' times; None where a trial of theirs did not get there."""
-    if side == first:
-        return None
     mine, theirs = runs[side], runs[first]
     # Trials that begin with the same loss had the same seed, and count as one.
     ratios = {

@@ -211,10 +211,15 @@ class Race(Experiment):
         if not self.facts:
             return ()
         facts = self.facts[side.name], self.facts[self.baseline]
-        by_facts = differences(*facts, retuned=side.retuned)
-        if side.retuned or measured is None:
+        is_retuned = self.is_retuned(side)
+        by_facts = differences(*facts, retuned=is_retuned)
+        if is_retuned or measured is None:
             return tuple(by_facts)
         return (*by_facts, *learning.in_learning(measured, side.name, self.baseline))
+
+    def is_retuned(self, side: Side) -> bool:
+        """Whether a side is meant to learn otherwise, or in steps of another size."""
+        return side.retuned
 
     def has_other_job(self, measured: Measurement | None = None) -> bool:
         """Whether a side does another job, so that no rate says what is slower."""
@@ -236,7 +241,7 @@ class Race(Experiment):
                 yield _ALIKE.format(name=side.name)
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
-        if side.retuned:
+        if self.is_retuned(side):
             yield _LEARNS.format(name=side.name)
         trials = measured.trials_of(self.baseline)
         modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())

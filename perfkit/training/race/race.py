@@ -68,11 +68,9 @@ _UNKNOWN_S = 600.0
 class RaceSession(Session):
     """A race that can be watched and stopped, and that saves what it has.
 
+    It takes what ``perfkit.race`` does, its budget in seconds, and:
+
     Args:
-        race: Its sides.
-        budget: Seconds for rounds; None for what the race needs, at most ten minutes.
-        seed: Where random order and random numbers start; None draws one.
-        folder: Where the finding is saved; None for ``perfkit-findings`` here.
         worse: The share from which on a side counts as slower; a race that has decided
             that is over. None where nobody asked.
         explains: Whether it says why its sides differ, too.
@@ -261,12 +259,10 @@ class RaceSession(Session):
         silence_s: float,
         doing: Callable[[dict[str, Any]], str],
     ) -> Generator[Event, None, Started]:
-        """Let a process work to its end, or until Stop, and say what it does.
+        """Let a process work to its end, or until Stop.
 
-        Args:
-            work: What it does.
-            silence_s: Seconds without a word after which it is ended.
-            doing: What it does, in words, by what it has told.
+        ``doing`` says what it does, by what it has told; after ``silence_s`` seconds
+        without a word it is ended.
         """
         limits = Limits(silence=silence_s)
         running = self._starter().start(work, self._seed, limits)
