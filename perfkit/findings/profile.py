@@ -215,16 +215,6 @@ class Profile(shown.Replayable):
         table["share"] = (table["self_s"] / device_s.where(device_s > 0)).fillna(0.0)
         return table
 
-    def input(self) -> "DataFrame":
-        """One row per step: its seconds, and those of each part of it."""
-        names = list(self.parts)
-        rows = [
-            {"step": step.name, "seconds": step.seconds}
-            | {name: step.parts.get(name, 0.0) for name in names}
-            for step in self.steps
-        ]
-        return frame(rows, ("step", "seconds", *names))
-
     def input_stages(self) -> "DataFrame":
         """One row per stage of the input: elements, and seconds of its own."""
         return _frame(Stage, self.stages)

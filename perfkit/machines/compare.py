@@ -2,7 +2,6 @@
 
 import functools
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from perfkit import documents, units
 from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.page.page import laid_out, page_of, save
 from perfkit.findings.report import in_html
@@ -42,6 +40,8 @@ Outcome = (
     Comparing
     | Literal["busy", "depends on the training", "not the same job", "not measured"]
 )
+# One thing in which two machines differ: its name, and what it is on each, in words.
+Fact = tuple[str, str, str]
 _LEVEL = 0.05
 # Of the cores: where other programs took so much more of one machine than of the
 # other, a difference may be theirs.
@@ -114,15 +114,6 @@ class Row:
         return units.times(middle), f"{units.times(low)} to {units.times(high)}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fact:
-    """One thing in which two machines differ: what it is on A and on B, in words."""
-
-    name: str
-    a: str
-    b: str
-
-
 @functools.singledispatch
 def chart(record: object) -> Figure:
     """The picture of a record."""
@@ -167,7 +158,7 @@ class TwoMachines(Pictured):
     Attributes:
         a: The one, ``b`` the other.
         rows: Each training with its parts, then the microbenchmarks.
-        facts: In what the machines differ.
+        facts: In what the machines differ: what it is, on A and on B, in words.
         guess: What the reader expected; "" if nothing.
     """
 
@@ -268,13 +259,12 @@ def _read(source: Document | str | Path) -> Document:
             f"{plain(repr(source), 60)} cannot be compared; give a passport, a "
             "diagnosis, or the file of one."
         )
-    path = Path(os.path.expanduser(source))
-    document = documents.parse(store.whole_file(path), plain(path.name))
+    document = documents.load(source)
     if isinstance(document, Passport | Diagnosis):
         return document
     raise BadFileError(
-        f"{plain(path.name)} does not hold the parts of a step; give the file of a "
-        "passport or of a diagnosis."
+        f"{plain(Path(source).name)} does not hold the parts of a step; give the file "
+        "of a passport or of a diagnosis."
     )
 
 
@@ -406,7 +396,6 @@ _READINGS = {
     "instruction sets": "machine.processor.instructions",
     "highest frequency": "machine.processor.frequency_max",
     "memory granted": "machine.memory",
-    "file system of the data": "machine.disk.filesystem",
     "cores that other programs kept busy": "others",
     "governor": "machine.processor.governor",
     "energy preference": "machine.processor.preference",
@@ -470,4 +459,4 @@ def _fact(name: str, a: Any, b: Any) -> Fact | None:
         if abs(a - b) <= _ALIKE * max(abs(a), abs(b)):
             return None
         a, b = map(_WRITERS.get(name, units.significant), (a, b))
-    return Fact(name=name, a=one_line(a, _LONGEST_FACT), b=one_line(b, _LONGEST_FACT))
+    return name, one_line(a, _LONGEST_FACT), one_line(b, _LONGEST_FACT)

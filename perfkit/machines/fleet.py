@@ -22,13 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import __version__, documents
-from perfkit.errors import (
-    BadParameterError,
-    MissingPartError,
-    PerfkitError,
-    RunError,
-    installing,
-)
+from perfkit.errors import BadParameterError, PerfkitError, RunError, need
 from perfkit.findings.store import write_as
 from perfkit.findings.text import plain
 
@@ -144,13 +138,9 @@ def next_step(runs: Sequence[HostRun], command: str, folder: Path) -> str:
 
 @contextlib.contextmanager
 def _connected(address: str) -> "Iterator[Client]":
-    try:
-        from distributed import Client
-    except ModuleNotFoundError as error:
-        raise MissingPartError(
-            "A fleet needs Dask, which is not installed in this environment; install "
-            f"it with `{installing('distributed')}`."
-        ) from error
+    need("distributed", "A fleet", "fleet")
+    from distributed import Client
+
     # One that could not connect ends now: while the next one starts, both would hang.
     gc.collect()
     try:

@@ -129,10 +129,9 @@ def comparison_report(two: TwoMachines) -> Report:
     trainings = dict.fromkeys(row.training for row in (two.main, *two.steps) if row)
     rows = tuple(row for training in trainings for row in _rows(two, training))
     missing = tuple((row.title, row.missing) for row in two.rows if row.missing)
-    facts = tuple((fact.name, fact.a, fact.b) for fact in two.facts)
     tables = (
         Table("How fast each part of the machines is", _HEADINGS, _rows(two, "")),
-        Table("Facts that differ", ("fact", "A", "B"), facts),
+        Table("Facts that differ", ("fact", "A", "B"), two.facts),
         Table("What is not compared", ("row", "why"), missing),
     )
     guess = [f"Your guess: {two.guess}"] if two.guess else []
@@ -181,7 +180,7 @@ def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _besides(two: TwoMachines) -> Iterator[str]:
-    facts = [f"{fact.name} {fact.a} on A, {fact.b} on B" for fact in two.facts]
+    facts = [f"{name} {a} on A, {b} on B" for name, a, b in two.facts]
     if facts:
         omitted = len(facts) - _FACTS
         suffix = f"; and {omitted} more" if omitted > 0 else ""

@@ -6,7 +6,6 @@ xprof reads the trace; what it makes of it, and what it refuses, become records 
 import datetime
 import functools
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import Ended, in_process
 from perfkit.engine.tick import Note
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError, installing
+from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
@@ -137,11 +136,7 @@ def version() -> str:
     Raises:
         MissingPartError: There is none.
     """
-    if importlib.util.find_spec("xprof") is None:
-        raise MissingPartError(
-            "A profile needs xprof, which is not installed in this environment: "
-            + installing('"xprof>=2.22"')
-        )
+    need("xprof", "A profile", "profile")
     return importlib.metadata.version("xprof")
 
 
