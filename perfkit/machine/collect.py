@@ -190,11 +190,7 @@ def _first_word(policies: list[Path], name: str) -> str | None:
 
 
 def disk(folder: str | Path) -> Disk:
-    """Say which kind of file system a folder lies on.
-
-    Raises:
-        BadParameterError: There is no such folder, or it may not be read.
-    """
+    """Say which kind of file system a folder lies on; one that is none is refused."""
     try:
         place = os.path.realpath(Path(folder).expanduser(), strict=True)
         os.scandir(place).close()

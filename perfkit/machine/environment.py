@@ -361,12 +361,7 @@ def is_legacy(variables: Mapping[str, str]) -> bool:
 
 
 def trains_on(variables: Mapping[str, str], installed: Mapping[str, str]) -> str:
-    """What Keras computes with, or ``KERAS_2``.
-
-    Args:
-        variables: Of the environment.
-        installed: Versions of its packages, as ``versions`` has them.
-    """
+    """What Keras computes with, or ``KERAS_2``; ``installed`` is of ``versions``."""
     is_old = is_legacy(variables) or _is_keras_2(installed.get("keras", "3"))
     return KERAS_2 if is_old else keras_backend(variables)
 
@@ -376,11 +371,7 @@ def _is_keras_2(version: str) -> bool:
 
 
 def check_trains(variables: Mapping[str, str] = os.environ) -> None:
-    """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported.
-
-    Raises:
-        MissingPartError: What is here instead, and the remedy.
-    """
+    """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported."""
     backend = keras_backend(variables)
     if backend != "tensorflow" and not is_legacy(variables):
         raise MissingPartError(

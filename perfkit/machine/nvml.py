@@ -62,8 +62,7 @@ _PROBLEMS: dict[int, tuple[Problem, str]] = {
 class RefusedError(Exception):
     """The driver gives no value; the message is its word for that.
 
-    Attributes:
-        code: The library's number for it; 0 where it answered without a value.
+    ``code`` is the library's number for it, 0 where it answered without a value.
     """
 
     def __init__(self, word: str = "No Value", code: int = 0) -> None:
@@ -74,9 +73,8 @@ class RefusedError(Exception):
 class Nvml:
     """The library, opened.
 
-    Attributes:
-        problem: What keeps the driver from answering; "" where it answers.
-        why: The same as a sentence with what to do.
+    ``problem`` keeps the driver from answering, and ``why`` says what to do about it;
+    both are "" where it answers.
     """
 
     def __init__(self) -> None:
@@ -120,12 +118,9 @@ class Nvml:
 
 @dataclass(frozen=True)
 class Device:
-    """A card to ask.
+    """A card to ask, by its number as the driver counts.
 
-    Attributes:
-        number: As the driver counts.
-        handle: The library's; None where it gives none.
-        refused: The driver's word where it gives no access to the card.
+    ``refused`` is the driver's word where it gives no access to the card.
     """
 
     nvml: Nvml
@@ -173,22 +168,14 @@ def _device(nvml: Nvml, number: int) -> Device:
 
 
 def _value(value: Any) -> Any:
-    """A number that is not the library's mark for "no value".
-
-    Raises:
-        RefusedError: It is.
-    """
+    """A number; refused if it is the library's mark for "no value"."""
     if value in _NO_VALUE:
         raise RefusedError
     return value
 
 
 def _nonzero(value: Any) -> Any:
-    """The same, where it is not 0 or empty.
-
-    Raises:
-        RefusedError: It is.
-    """
+    """The same; refused if it is 0 or empty."""
     if not _value(value):
         raise RefusedError
     return value

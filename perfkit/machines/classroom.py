@@ -52,8 +52,7 @@ def missing_part(machine: Machine) -> str:
 class ClassRow:
     """A row of the table of two machines: A is the median machine, B each of a class.
 
-    Attributes:
-        machines: The row of each machine, by its place in the class.
+    ``machines`` holds the row of each, by its place in the class.
     """
 
     machines: dict[int, Row]

@@ -139,12 +139,7 @@ class Pictured(Shown):
         return laid_out([page_of(self.report, [self.chart])])
 
     def export(self, path: str | Path) -> Path:
-        """Write that page.
-
-        Raises:
-            BadFileError: It cannot be written.
-            BadParameterError: ``path`` is no place for a page.
-        """
+        """Write that page."""
         return save(path, self.page, self.sources)
 
     def _repr_html_(self) -> str:
@@ -349,12 +344,8 @@ def _job_differences(a: Side, b: Side, training: str) -> str:
 def add_speed(row: Row, a: Value, b: Value, floor: float = 0.0, looks: int = 1) -> Row:
     """A row with B's speed over A's; without where one of them is not known.
 
-    Args:
-        row: Which one.
-        a: What A measured.
-        b: What B measured.
-        floor: The noise floors of both, as a logarithm; nothing below is claimed.
-        looks: How many ratios one statement looks at.
+    No difference below ``floor``, the logarithm of both noise floors, is claimed, and
+    ``looks`` is how many ratios one statement looks at.
     """
     if a.log_speed is None or b.log_speed is None:
         return row

@@ -39,15 +39,9 @@ _BEYOND_BUDGET_S = 180.0
 
 @dataclass(kw_only=True)
 class HostRun:
-    """A run on one host.
+    """A run on one host, of which a worker is to send a file that goes to ``path``.
 
-    Attributes:
-        host: Its name or address.
-        worker: The address of the worker that runs it.
-        future: What the worker will return.
-        path: Where its file goes.
-        is_saved: Whether the file came home.
-        summary: The file's headline, or why there is none; "" while it runs.
+    ``summary`` is the file's headline, or why there is none; "" while it runs.
     """
 
     host: str
@@ -104,9 +98,6 @@ def measure(
         folder: Where the files go.
         say: Takes a line at the start, and one for each host when it is through.
         budget: Seconds that each host measures; None for the command's own.
-
-    Raises:
-        PerfkitError: Dask is missing, no scheduler answers, or it has no workers.
     """
     limit = 2 * (budget or _LONGEST_DEFAULT_BUDGET_S) + _BEYOND_BUDGET_S
     with _connected(address) as client:
@@ -213,8 +204,7 @@ def _reason(error: BaseException) -> str:
 def measure_here(version: str, command: Sequence[str]) -> bytes:
     """Run a command of perfkit on the Dask worker that calls this; return its file.
 
-    Raises:
-        RunError: This perfkit is not of that version, or the command wrote no file.
+    Another version of perfkit, and a command that wrote no file, are a ``RunError``.
     """
     from distributed import get_worker
 

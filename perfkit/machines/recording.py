@@ -244,9 +244,6 @@ def new_recorder(
     """Refuse before measuring what would fail after it; nothing has begun then.
 
     It takes what ``passport`` takes; ``path`` only names the machine.
-
-    Raises:
-        BadParameterError: A value that is not accepted.
     """
     title = check_label(label) or (plain(path.stem) if path else "this machine")
     seconds = runs.default_budget(BUDGET_S)
@@ -261,11 +258,7 @@ def new_recorder(
 
 
 def check_label(label: str) -> str:
-    """A label as it stands in a passport.
-
-    Raises:
-        BadParameterError: It is no text, or too long.
-    """
+    """A label as it stands in a passport; no text, or a long one, is refused."""
     if not isinstance(label, str) or len(label) > LONGEST_LABEL:
         raise BadParameterError(
             f"label is {label!r}; give a name of at most {LONGEST_LABEL} letters."
@@ -280,11 +273,7 @@ def own_names() -> tuple[str, str]:
 
 
 def new_file(out: str | Path) -> Path:
-    """The path of a passport that can be written and is not there yet.
-
-    Raises:
-        BadParameterError: It is no name of such a file.
-    """
+    """The path of a passport that can be written and is not there yet."""
     if not isinstance(out, str | Path) or not str(out):
         raise BadParameterError(f"The file is {out!r}; give a name such as lab-7.json.")
     path, name = Path(out).expanduser(), plain(str(out))

@@ -64,13 +64,8 @@ def say(
 ) -> Check:
     """Say what is wrong, in the words that ``statements.toml`` has for it.
 
-    Args:
-        machine: Whose system decides what is to be typed.
-        key: Of the entry.
-        evidence: The values it rests on, in a sentence.
-        status: In place of the entry's.
-        cost: In place of the entry's.
-        blanks: What its words leave open.
+    The evidence holds the values it rests on. ``status`` and ``cost`` take the place of
+    the entry's, and ``blanks`` fill what its words leave open.
     """
     entry = statements()[key]
     words = Words(machine, entry, blanks)

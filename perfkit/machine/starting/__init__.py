@@ -41,13 +41,10 @@ _HINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a process ended.
+    """How a process ended, with the beginning and the end of what it printed.
 
-    Attributes:
-        output: The beginning and the end of its standard output.
-        log: The same of its standard error.
-        code: Its exit code; the negative number of the signal that ended it.
-        late: Whether it was ended because its time was over.
+    ``output`` is of its standard output, ``log`` of its standard error. A negative
+    ``code`` is the number of the signal that ended it, ``late`` whether time was over.
     """
 
     output: str
@@ -63,12 +60,8 @@ def started(
 ) -> Start:
     """Start TensorFlow with its log on, and let each of its devices compute.
 
-    It never raises for what TensorFlow does: ``problem`` says what went wrong.
-
-    Args:
-        limit: Seconds after which it is ended.
-        command: What to run instead of the script that starts TensorFlow.
-        variables: The environment to start it in, where only logging is changed.
+    It never raises for what TensorFlow does: ``problem`` says what went wrong. After
+    ``limit`` seconds it is ended.
     """
     inherited = {name: text for name, text in variables.items() if name not in _LOGGING}
     try:
@@ -152,9 +145,6 @@ def watched(
     """Run a command to its end, or for so many seconds; nothing it started stays.
 
     Its standard input stays open for as long as somebody waits for it.
-
-    Raises:
-        OSError: It cannot be started.
     """
     process = subprocess.Popen(
         command,
@@ -212,13 +202,7 @@ class _Kept:
 
 
 class Pattern(NamedTuple):
-    """One kind of line.
-
-    Attributes:
-        text: A regular expression that is found in the line.
-        weight: Whether it keeps a GPU away, costs speed, or may be left alone.
-        meaning: In a sentence or two, with what to do where there is something.
-    """
+    """One kind of line: what is found in it, its weight, and what it means."""
 
     text: re.Pattern[str]
     weight: Weight

@@ -39,11 +39,7 @@ class Marks:
         self._folder, self._all_operations = folder, all_operations
 
     def start(self) -> None:
-        """Begin to record.
-
-        Raises:
-            BadParameterError: Another profiler runs in this training.
-        """
+        """Begin to record; another profiler in this training is refused."""
         import tensorflow as tf
 
         try:
@@ -131,9 +127,8 @@ _SIDE_S, _MOST_BLOCKS = 2.0, 10
 class Request:
     """What the next step is for.
 
-    Attributes:
-        number: Of a step that is traced; None where none is.
-        last: Whether the device has to be done before its time is taken.
+    A step that is traced has a ``number``. After the ``last`` of several the device has
+    to be done before its time is taken.
     """
 
     number: int | None = None
@@ -154,11 +149,7 @@ def _warm_up() -> Generator[Request, float, float]:
 class Course:
     """Follows a plan through a training that tells where its steps begin and end.
 
-    Args:
-        steps: In the trace, and in each block that is timed without it.
-        profiler: Records them; it is started and stopped between two steps.
-        sync: Waits until the device has done what it was given.
-        clock: Gives seconds.
+    So many ``steps`` are in the trace, and in each block that is timed without it.
 
     Attributes:
         untraced: Seconds of a step, for each block of steps without the tracer.
@@ -236,8 +227,7 @@ _ENDLESS = 10**9
 def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
     """Make the training, run it, and trace so many of its steps into a folder.
 
-    Yields:
-        The note ``"stepped"``, or what was raised, as ``failure.as_notes`` has it.
+    What it raises becomes notes, as ``failure.as_notes`` has it.
     """
     yield from failure.as_notes(_stepped(maker, steps, folder))
 

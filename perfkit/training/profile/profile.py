@@ -99,11 +99,7 @@ def profile(
 
 
 def notes_of(ended: Ended) -> dict[str, Any]:
-    """The notes of a training that was stepped through.
-
-    Raises:
-        RunError: It could not be.
-    """
+    """The notes of a training that was stepped through; ``RunError`` if it was not."""
     if STEPPED in ended.notes:
         notes: dict[str, Any] = ended.notes[STEPPED]
         return notes
@@ -131,11 +127,7 @@ _LONGEST_S = 120.0
 
 
 def version() -> str:
-    """The version of xprof that is installed.
-
-    Raises:
-        MissingPartError: There is none.
-    """
+    """The version of xprof that is installed; ``MissingPartError`` if none is."""
     need("xprof", "A profile", "profile")
     return importlib.metadata.version("xprof")
 
@@ -336,11 +328,8 @@ _IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that fails, 
 def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
     """Say why there are no kernels, with the remedy.
 
-    Args:
-        log: What TensorFlow logged while it started and stopped the profiler, and the
-            warnings in the trace.
-        gpus: How many TensorFlow saw.
-        machine: Where it ran.
+    ``log`` is what TensorFlow logged while it started and stopped the profiler, and the
+    warnings in the trace; ``gpus`` is how many it saw.
     """
     if not gpus:
         return _NO_GPU

@@ -37,9 +37,8 @@ _OURS = "perfkit-findings"
 class Moved:
     """A process that runs the code of a commit in the place of that of a working tree.
 
-    Attributes:
-        top: The folder of the working tree; "" where nothing is moved.
-        tree: That of the commit's files.
+    ``top`` is the folder of the working tree, "" where nothing is moved, and ``tree``
+    that of the commit's files.
     """
 
     top: str = ""
@@ -97,11 +96,7 @@ class Commit:
     lock: int
 
     def path_of(self, path: Path) -> Path:
-        """Where a file or folder of the working tree lies in the commit.
-
-        Raises:
-            BadParameterError: The commit has none.
-        """
+        """Where a file or folder of the working tree lies in the commit."""
         try:
             target = self.tree / path.resolve().relative_to(self.top)
         except ValueError:
@@ -126,12 +121,7 @@ class Commit:
 def checked_out(revision: str, script: Path) -> Commit:
     """Write the files of a commit of the repository that holds a script.
 
-    Args:
-        revision: As git understands it: a branch, a tag, ``HEAD~1``.
-        script: A file of its working tree.
-
-    Raises:
-        BadParameterError: There is no git, repository or commit.
+    ``BadParameterError`` if there is no git, repository or commit.
     """
     where = script.resolve().parent
     top = Path(_git(where, "rev-parse", "--show-toplevel")).resolve()
@@ -181,11 +171,7 @@ def _new_folder(name: str, top: Path) -> Iterator[Commit]:
 
 
 def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
-    """Link the submodules of the working tree that are as the commit has them.
-
-    Raises:
-        BadParameterError: One is not as the commit has it.
-    """
+    """Link submodules that are as the commit has them; refuse it for any other."""
     for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
         entry, _, name = line.partition("\t")
         source, target = top / name, tree / name

@@ -252,11 +252,7 @@ def ladder(
 
 
 def training_as_found() -> InFile:
-    """Return the training of the course as everybody gets it.
-
-    Raises:
-        MissingPartError: It is not here.
-    """
+    """Return the training of the course as everybody gets it."""
     here = Path(__file__)
     # A wheel brings it along; in a checkout it lies among the notebooks.
     for path in (here.with_name(_FILE), here.parents[3] / "notebooks" / _FILE):
@@ -271,10 +267,7 @@ def training_as_found() -> InFile:
 def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladder:
     """Read the races of the training as found from a folder of findings.
 
-    Args:
-        original: The training as found.
-        folder: Of the findings; None for ``perfkit-findings`` here.
-        *races: Findings that may be in no file.
+    ``races`` are findings that may be in no file.
     """
     code, rungs = digest(original), dict[str, Rung]()
     found = (*_read_races(folder or Path(FOLDER)), *races)

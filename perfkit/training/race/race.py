@@ -68,17 +68,9 @@ _UNKNOWN_S = 600.0
 class RaceSession(Session):
     """A race that can be watched and stopped, and that saves what it has.
 
-    It takes what ``perfkit.race`` does, its budget in seconds, and:
-
-    Args:
-        worse: The share from which on a side counts as slower; a race that has decided
-            that is over. None where nobody asked.
-        explains: Whether it says why its sides differ, too.
-        close: Called when it is over.
-
-    Raises:
-        BadParameterError: A budget that holds no measurement, or a place that is none.
-        MissingPartError: A place has not what a training needs.
+    It takes what ``perfkit.race`` does, its budget in seconds. It also takes the share
+    from which on a side counts as slower, which ends a race that has decided that, and
+    what is to be called when it is over.
     """
 
     def __init__(
@@ -156,11 +148,7 @@ class RaceSession(Session):
         return any(failures and all(failures) for failures in ends)
 
     def events(self) -> Generator[Event]:
-        """Race, and tell what happens; at least one event every 0.25 s.
-
-        Raises:
-            RunError: A side cannot be run; the sentence says which, and why.
-        """
+        """Race, and tell what happens; at least one event every 0.25 s."""
         try:
             yield from super().events()
         finally:
@@ -429,11 +417,7 @@ def to_race(sides: tuple[Side, ...], options: Asked) -> Race:
 def asked_for(
     trainings: Sequence[Any], fit: int = 0, *, whole: bool = False, **ways: Any
 ) -> Asked:
-    """Make the options of a race; a single value needs no list.
-
-    Raises:
-        BadParameterError: A race has no such option.
-    """
+    """Make the options of a race; a single value needs no list."""
     names = {field.name for field in fields(Asked)} - {"trainings", "fit", "whole"}
     options: dict[str, Any] = {}
     for name, values in ways.items():

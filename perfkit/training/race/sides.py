@@ -160,11 +160,7 @@ class Asked:
         return shlex.join(["perfkit", "race", *words, *names]) + suffix
 
     def maker_of(self, training: Any) -> Callable[[], Any]:
-        """What makes a training.
-
-        Raises:
-            BadParameterError: It is none, or no script where whole scripts are raced.
-        """
+        """What makes a training; where whole scripts are raced, a script alone does."""
         if not self.whole:
             read = functools.partial(script, keras_2=True)
             return maker(training, self.arguments, self.fit, read=read)
@@ -185,11 +181,7 @@ class Entrants(NamedTuple):
 
 
 def entrants(options: Asked) -> Entrants:
-    """Make the sides; nothing of theirs is run.
-
-    Raises:
-        BadParameterError: There are not two, or they differ in two things at once.
-    """
+    """Make the sides; nothing of theirs is run."""
     if options.whole and options.fit:
         raise BadParameterError(
             "--whole runs scripts as they are, with all their calls of fit: leave "
