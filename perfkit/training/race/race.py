@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import dis
+import functools
 import importlib.util
 import platform
 import shlex
@@ -40,9 +41,9 @@ from perfkit.training.race.backends import KerasRace
 from perfkit.training.race.commits import changed
 from perfkit.training.race.question import Race, in_times, lower, packages
 from perfkit.training.race.rounds import (
-    Rounds,
     WholeRace,
     budget_for,
+    choose_variants,
     decided,
     expecting,
 )
@@ -187,7 +188,13 @@ class RaceSession(Session):
             baseline=race.baseline,
             budget=self._budget,
             seed=self._seed,
-            choose=Rounds(race, self._budget, self._worse, self._explains),
+            choose=functools.partial(
+                choose_variants,
+                race,
+                budget=self._budget,
+                worse=self._worse,
+                explains=self._explains,
+            ),
             **options,
         )
 

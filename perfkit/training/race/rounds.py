@@ -200,62 +200,56 @@ _SHORTEST_S, _LONGEST_S = 60.0, 600.0
 _EXPLAIN_AFTER = 0.4
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """Chooses the variants of each round of a race.
+def choose_variants(
+    race: Race,
+    measured: Measurement,
+    *,
+    budget: float,
+    worse: float | None = None,
+    explains: bool = True,
+) -> tuple[Variant, ...]:
+    """Return the variants of the next round; none if another round is useless.
 
-    Attributes:
-        race: Its sides, and what is known of them.
-        budget: Seconds of all rounds.
-        worse: What counts as slower, as a share; None where nobody asked. A race that
-            has decided that is over.
-        explains: Whether rounds are left for why the sides differ.
+    A race that was asked whether a side is worse is over once that is decided. One that
+    ``explains`` leaves a part of its budget for why the sides differ.
     """
-
-    race: Race
-    budget: float
-    worse: float | None = None
-    explains: bool = True
-
-    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
-        """Return the variants of the next round; none if another round is useless."""
-        race, variants = self.race, tuple(self.race.make_variants().values())
-        rounds = max((trial.round for trial in measured.trials), default=0)
-        compared = race.compare(measured)
-        if race.is_over(measured) or (rounds >= _TRIED and not any(compared)):
-            return ()
-        if rounds and self.worse is not None and race.has_other_job():
-            return ()
-        if rounds < LEAST_ROUNDS:
-            return variants
-        noise = measured.noise_floor or race.noise
-        if self.worse is not None and decided(compared, self.worse, noise) is not None:
-            return ()
-        spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
-        differ = any(c and not c.is_noise for c in compared)
-        narrow = all(c and c.half_width <= _NARROW for c in compared)
-        if not differ:
-            return () if narrow else variants
-        ablations = tuple(self._ablations(measured)) if self.explains else ()
-        counts = (len(measured.trials_of(variant.name)) for variant in ablations)
-        repeats = min(counts, default=_WHY_ROUNDS)
-        if repeats >= _WHY_ROUNDS and narrow:
-            return ()
-        if narrow or repeats or spent > _EXPLAIN_AFTER * self.budget:
-            return (*variants, *ablations)
+    variants = tuple(race.make_variants().values())
+    rounds = max((trial.round for trial in measured.trials), default=0)
+    compared = race.compare(measured)
+    if race.is_over(measured) or (rounds >= _TRIED and not any(compared)):
+        return ()
+    if rounds and worse is not None and race.has_other_job():
+        return ()
+    if rounds < LEAST_ROUNDS:
         return variants
+    noise = measured.noise_floor or race.noise
+    if worse is not None and decided(compared, worse, noise) is not None:
+        return ()
+    spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
+    differ = any(c and not c.is_noise for c in compared)
+    narrow = all(c and c.half_width <= _NARROW for c in compared)
+    if not differ:
+        return () if narrow else variants
+    ablations = tuple(_ablations(race, measured)) if explains else ()
+    counts = (len(measured.trials_of(variant.name)) for variant in ablations)
+    repeats = min(counts, default=_WHY_ROUNDS)
+    if repeats >= _WHY_ROUNDS and narrow:
+        return ()
+    if narrow or repeats or spent > _EXPLAIN_AFTER * budget:
+        return (*variants, *ablations)
+    return variants
 
-    def _ablations(self, measured: Measurement) -> Iterator[Variant]:
-        """Yield the baseline and its fastest rival, each without a part of its step."""
-        race = self.race
-        rivals = tuple(side.name for side in race.sides[1:])
-        fastest = [timing.variant for timing in measured.fastest(rivals)[:1]]
-        explained = [s for s in race.sides if s.name in (race.baseline, *fastest)]
-        for side in explained:
-            for change in ceilings(race.facts[side.name]):
-                variant = to_variant(change, race.work(side, change))
-                name = without(side.name, change)
-                yield replace(variant, name=name, against=side.name)
+
+def _ablations(race: Race, measured: Measurement) -> Iterator[Variant]:
+    """Yield the baseline and its fastest rival, each without a part of its step."""
+    rivals = tuple(side.name for side in race.sides[1:])
+    fastest = [timing.variant for timing in measured.fastest(rivals)[:1]]
+    explained = [s for s in race.sides if s.name in (race.baseline, *fastest)]
+    for side in explained:
+        for change in ceilings(race.facts[side.name]):
+            variant = to_variant(change, race.work(side, change))
+            name = without(side.name, change)
+            yield replace(variant, name=name, against=side.name)
 
 
 def decided(

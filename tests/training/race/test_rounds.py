@@ -5,7 +5,7 @@ import pytest
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
 from perfkit.training.race.question import ceilings, where, without
-from perfkit.training.race.rounds import Rounds, decided
+from perfkit.training.race.rounds import choose_variants, decided
 from tests.findings.made import failed, trial
 from tests.training.diagnose.measurements import in_rounds, stepping
 from tests.training.race.built import (
@@ -70,19 +70,20 @@ NEXT = {
 
 @pytest.mark.parametrize(("run", "names", "options"), NEXT.values(), ids=NEXT)
 def test_a_round_holds_what_is_still_open(run, names, options):
-    choose = Rounds(race(), **{"budget": 1000.0} | options)
-    assert [one.name for one in choose(run)] == names
+    chosen = choose_variants(race(), run, **{"budget": 1000.0} | options)
+    assert [one.name for one in chosen] == names
 
 
 def test_a_check_ends_once_a_side_is_seen_to_do_another_job():
     other = race(new={"batch": 20, "steps": 50})
     run = measured(OPEN, rounds=1)
-    assert [bool(Rounds(other, 60.0, worse)(run)) for worse in (None, 0.05)] == [1, 0]
+    assert choose_variants(other, run, budget=60.0)
+    assert choose_variants(other, run, budget=60.0, worse=0.05) == ()
 
 
 def test_each_variant_is_held_against_its_side_and_of_three_two_are_explained():
     run = measured({OLD: 1000.0, NEW: 2000.0, THIRD: 1001.0})
-    variants = Rounds(race(THREE), 1000.0)(run)
+    variants = choose_variants(race(THREE), run, budget=1000.0)
     names = [OLD, NEW, THIRD]
     assert [one.name for one in variants] == [*names, *why(OLD, NEW)]
     assert [one.work.side.name for one in variants[:3]] == names

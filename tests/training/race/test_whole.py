@@ -13,7 +13,7 @@ from perfkit.engine.trial import RUN
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose.script import WholeScript
 from perfkit.training.race.race import RaceSession, open_race, race
-from perfkit.training.race.rounds import Rounds, WholeRace
+from perfkit.training.race.rounds import WholeRace, choose_variants
 from perfkit.training.race.sides import Asked, entrants
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written
@@ -127,15 +127,15 @@ def wavering(rounds, each):
     ],
 )
 def test_rounds_end_after_a_minute_a_narrow_interval_or_a_failure(run, auto, count):
-    choose = Rounds(whole(auto=auto), 600.0, explains=False)
-    assert len(choose(run)) == count
+    chosen = choose_variants(whole(auto=auto), run, budget=600.0, explains=False)
+    assert len(chosen) == count
 
 
 def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():
     run = measured({OLD: 12.0, NEW: 40.0}, 3)
     alone = of_trials(*(trial for trial in run.trials if trial.variant != CONTROL))
     for each in (run, alone):
-        assert Rounds(whole(), 600.0, 0.05)(each) == ()
+        assert choose_variants(whole(), each, budget=600.0, worse=0.05) == ()
         session = RaceSession(whole(), worse=0.05)
         session.finding = of_run(each, experiment="race")
         assert session.is_worse is True
