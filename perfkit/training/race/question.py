@@ -286,15 +286,14 @@ def lower(sentence: str) -> str:
 
 def _is_open(compared: Comparison) -> bool:
     """Whether there is a difference of unknown size."""
-    is_known = units.is_known(compared.low, compared.high)
-    return compared.verdict in ("faster", "slower") and not is_known
+    return not (compared.is_noise or compared.ends)
 
 
 def _ends(compared: Comparison) -> str:
     """The interval of what is said: how many times as fast, or as long."""
-    low, high = compared.low, compared.high
-    if compared.rounds < LEAST_ROUNDS or not units.is_known(low, high):
+    if compared.rounds < LEAST_ROUNDS or not compared.ends:
         return ""
+    low, high = compared.low, compared.high
     if compared.verdict == "slower":
         low, high = 1 / high, 1 / low
     return f"{in_times(low)} to {in_times(high)}"
@@ -302,7 +301,7 @@ def _ends(compared: Comparison) -> str:
 
 def _compared(compared: Comparison) -> str:
     if _is_open(compared):
-        return f"is {compared.verdict}, by how much is not known yet"
+        return f"is {compared.judgement}"
     words = {
         "slower": f"takes {in_times(1 / compared.ratio)} times as long",
         "faster": f"runs {in_times(compared.ratio)} times as fast",
