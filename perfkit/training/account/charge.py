@@ -58,7 +58,7 @@ _MOST_TYPES = 12
 _AS_SEEN = (
     *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced", "epochs"),
     *("ended", "error", "iterators", "frozen", "signatures", "settings"),
-    *("padded", "memory", "models", "fills"),
+    *("padded", "memory", "models", "new_models", "fills"),
 )
 
 
@@ -124,7 +124,8 @@ class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
         # Recordings of GPUs are from before these were noted.
         unnoted: dict[str, Any] = {"fills": (False, False)}
-        unnoted |= dict.fromkeys(("padded", "memory", "models", "iterators"), ())
+        names = ("padded", "memory", "models", "new_models", "iterators")
+        unnoted |= dict.fromkeys(names, ())
         self.raw = raw = unnoted | raw
         self.rows: dict[Place, Row] = defaultdict(Row)
         self.once: dict[Place, float] = defaultdict(float)
@@ -486,7 +487,10 @@ class _Charging:
         places = [
             *self.backward,
             *(place for _, place in raw["settings"] if place),
-            *(entry[:2] for entry in (*raw["padded"], *raw["models"])),
+            *(
+                entry[:2]
+                for entry in (*raw["padded"], *raw["models"], *raw["new_models"])
+            ),
             *(entry[:2] for entry in raw["iterators"] if entry[2] > _FEW_TRACES),
             *(definition for *_, definition in self.definitions),
         ]

@@ -110,14 +110,29 @@ class Places:
             item: An object whose own ``__init__`` does not count: the line that makes
                 it does.
         """
+        users = self._users(frame, item)
+        return next(map(place_of, users), None)
+
+    def asking(self, frame: FrameType | None, item: Any) -> Place | None:
+        """Return the line that has an object made, or None.
+
+        It is the one that calls the function that makes it, unless that function makes
+        it in a loop of its own.
+        """
+        users = list(self._users(frame, item))
+        if len(users) > 1 and not _in_loop(users[0]):
+            del users[0]
+        return place_of(users[0]) if users else None
+
+    def _users(self, frame: FrameType | None, item: Any) -> Iterator[FrameType]:
+        """Yield the frames of the user's code, without the ``__init__`` of an item."""
         for caller in outwards(frame):
-            if self.role(caller.f_code) != Kind.USER:
-                continue
-            makes = item is not None and caller.f_code.co_name == "__init__"
-            if makes and caller.f_locals.get("self") is item:
-                continue
-            return place_of(caller)
-        return None
+            code = caller.f_code
+            begins = item is not None and code.co_name == "__init__"
+            if self.role(code) == Kind.USER and not (
+                begins and caller.f_locals.get("self") is item
+            ):
+                yield caller
 
 
 def place_of(frame: FrameType) -> Place:

@@ -87,6 +87,7 @@ class Watch:
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
         memory: Read at the ends of epochs, fits and passes over the data.
         models: How many each line made.
+        new_models: How many a line had made since the training began.
         optimizers: Updates of each, as far as they were counted. Nothing here holds
             what the training would let go of: its memory would not come back.
         is_tracing: Whether a function is being traced now.
@@ -109,6 +110,7 @@ class Watch:
     epochs: list[list[float]] = field(default_factory=list)
     memory: MemoryReadings = field(default_factory=MemoryReadings)
     models: Counter[Place] = field(default_factory=Counter)
+    new_models: Counter[Place] = field(default_factory=Counter)
     optimizers: dict[Any, int] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Place] = field(default_factory=dict)
@@ -177,6 +179,7 @@ class Watch:
             "epochs": self.epochs,
             "memory": [[*key, ends] for key, ends in self.memory.bytes_at.items()],
             "models": [[*place, count] for place, count in self.models.items()],
+            "new_models": [[*place, n] for place, n in self.new_models.items()],
             "fills": fills_up([kind for _, kind in self.stages]),
             "updates": self.updates(),
         }
@@ -215,6 +218,9 @@ class Watch:
                 self.classes[name] = type(item).__name__
                 if hasattr(item, "train_step"):
                     self.models[place] += 1
+                    asking = self.places.asking(sys._getframe(1), item)
+                    if self.trained_at and asking:
+                        self.new_models[asking] += 1
         if kind == "optimizer":
             self.optimizers[weakref.ref(item)] = 0
 

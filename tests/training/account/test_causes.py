@@ -127,6 +127,11 @@ CASES = {
         of(calling(PREDICTS, ("predict", 5, 4.0))),
         of(but(PREDICTS, seconds={"set-up": 1.0, "computing": 3.0})),
     ],
+    "model-in-loop": [
+        (of(line(7), FITS), {"new_models": [(0, 6)]}),
+        (of(line(7), FITS), {"new_models": [(0, 2)]}),
+        (of(line(7), DENSE), {"new_models": [(0, 6)]}),
+    ],
     "compile-in-loop": [
         of(TRACED, line(5, python=0.1, calls=[("compile", 40, 0.1)])),
         of(TRACED, line(5, python=0.1, calls=[("compile", 2, 0.1)])),

@@ -133,7 +133,7 @@ def train():
     return weakref.ref(model), weakref.ref(model.optimizer)
 
 
-references = [*train(), *train()]
+references = [*train(), *train()]  # @train
 data = tf.data.Dataset.from_tensor_slices(x).cache()
 for _ in range(4):
     for batch in data:  # @pass
@@ -308,6 +308,8 @@ def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(h
     assert all(held > 1e6 for *_, read in told["memory"] for _, held in read)
     # A ``Sequential`` makes another model within.
     assert [[n, count] for _, n, count in told["models"]] == [[at["model"], 4]]
+    # Those of the first call came before any training.
+    assert [[n, count] for _, n, count in told["new_models"]] == [[at["train"], 2]]
     assert told["fills"] == [True, True]
     assert [[n, count] for _, n, count in told["iterators"]] == [[at["pass"], 4]]
     # Both models and their optimizers.

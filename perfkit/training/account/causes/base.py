@@ -87,6 +87,7 @@ class View:
     Attributes:
         frozen: Names of layers whose weights are not trained.
         iterators: How many iterators a line made.
+        new_models: How many models a line had made since the training began.
         backward: Times a line asked for gradients in one trace of a step.
         settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
             the line that set it, if that is known.
@@ -100,6 +101,7 @@ class View:
     account: Account
     frozen: frozenset[str] = frozenset()
     iterators: tuple[tuple[Line, int], ...] = ()
+    new_models: tuple[tuple[Line, int], ...] = ()
     backward: tuple[tuple[Line, int], ...] = ()
     settings: Mapping[str, Line | None] = field(default_factory=dict)
     callers: tuple[tuple[Line, Line], ...] = ()
@@ -129,6 +131,7 @@ class View:
             account=account,
             frozen=frozenset(charges.get("frozen", ())),
             iterators=with_values("iterators"),
+            new_models=with_values("new_models"),
             backward=with_values("backward"),
             settings={
                 text: lines.get(tuple(place or ()))

@@ -92,7 +92,7 @@ def _few_threads(view: View) -> Iterator[Evidence]:
 # Calls that are made too often, or in the wrong place.
 
 # A call in a loop: so often, and mostly something else than computing.
-_OFTEN, _FEW = 20, 4
+_OFTEN, _FEW, _AGAIN = 20, 4, 3
 _OVERHEAD = 0.5
 _SHORT_S = 0.5
 _WEIGHTS = ("get_weights", "set_weights", "assign", "load_weights", "count_params")
@@ -140,6 +140,26 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
             on=f"{_count(call)}; {units.percent(view.kind_share(line, *overheads))} of "
             "that is setting up and Python, not the network",
         )
+
+
+@cause(
+    "model-in-loop",
+    do="Make the model once, not in each turn at {where}",
+    fix="Keep `model.get_weights()` and the optimizer's variables of the first turn, and "
+    "assign them again in each later one",
+    mind="Turns that train other networks, as a search does, need new models.",
+)
+def _model_in_loop(view: View) -> Iterator[Evidence]:
+    share = view.account.share(view.account.kinds[SET_UP])
+    lines = [o for o in view.account.lines if view.kind_share(o, SET_UP) > _OVERHEAD]
+    for line, count in view.new_models:
+        if count >= _AGAIN:
+            yield Evidence(
+                lines=distinct(line, *lines),
+                share=share,
+                means=f"{count} new models since the training began. Each is built and "
+                f"traced anew: {units.percent(share)} of the time.",
+            )
 
 
 @cause(
