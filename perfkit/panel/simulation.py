@@ -1,13 +1,9 @@
-"""An input pipeline as a simulation: when each batch is read, decoded and trained on.
+"""A simulated input pipeline: its settings, and those that a finding has measured.
 
-It goes from event to event: an element has been read, an element has been decoded, a
-step has ended. ``static/simulation.js`` computes the same in a browser, and a test
-compares the two; so both have the same structure, and whoever changes one changes both.
+``static/simulation.js`` computes when each batch is read, decoded and trained on.
 """
 
-import math
-from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -17,14 +13,6 @@ from perfkit.findings.record import Finding
 
 if TYPE_CHECKING:
     from perfkit.panel.simulator import PipelineSimulator
-
-# Batches that are drawn, and batches in an epoch; the rate is that of the batches after
-# those that are drawn, up to the last.
-BATCHES, EPOCH, LAST = 12, 4, 36
-# A nanosecond: what ends so near to an event ends with it.
-_SAME_MS = 1e-6
-# From and to, in milliseconds.
-Span = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,157 +41,6 @@ class Pipeline:
     prefetch: int = 0
     cache: bool = False
     gpu: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeline:
-    """What a simulated pipeline did.
-
-    Attributes:
-        read: For each of the first batches, from the begin of its first element to the
-            end of its last; None where nothing was read.
-        decode: The same of decoding.
-        wait: How long the training waited for the batch; None where it did not.
-        train: The training step.
-        rate: Examples per second of the batches after these.
-        wait_share: Which share of that time the training waited.
-    """
-
-    read: tuple[Span | None, ...]
-    decode: tuple[Span | None, ...]
-    wait: tuple[Span | None, ...]
-    train: tuple[Span | None, ...]
-    rate: float
-    wait_share: float
-
-
-def simulate(pipeline: Pipeline) -> Timeline:
-    """Let a pipeline feed a training, from an empty start to a steady state.
-
-    Any number of elements can be read at the same time. Whatever computes gets an equal
-    share of the cores: an element that is being decoded uses one, a training without a
-    GPU all of them.
-    """
-    simulation = _Simulation(pipeline)
-    simulation.run()
-    lanes = simulation.lanes
-    drawn = {
-        name: tuple(spans.get(number) for number in range(BATCHES))
-        for name, spans in lanes.items()
-    }
-    begin, end = (lanes["train"][number][1] for number in (BATCHES - 1, LAST - 1))
-    waits = (lanes["wait"].get(number, (0.0, 0.0)) for number in range(BATCHES, LAST))
-    waited = sum(until - since for since, until in waits)
-    examples = (LAST - BATCHES) * pipeline.batch
-    rate, wait_share = 1000 * examples / (end - begin), waited / (end - begin)
-    return Timeline(**drawn, rate=rate, wait_share=wait_share)
-
-
-@dataclass
-class _Simulation:
-    """The state between two events; times are in milliseconds."""
-
-    pipeline: Pipeline
-    now: float = 0.0
-    # Core time that each decoding element has had since the start: all get the same.
-    core_time: float = 0.0
-    # The batch of each element in work, and when it ends; by core time if it decodes.
-    reading: deque[tuple[int, float]] = field(default_factory=deque)
-    decoding: deque[tuple[int, float]] = field(default_factory=deque)
-    begun: int = 0
-    # Elements that are still missing from each batch.
-    missing: list[int] = field(default_factory=list)
-    # Batches that the training has received, and what its step still has to compute.
-    received: int = 0
-    step_ms: float | None = None
-    idle_since: float = 0.0
-    lanes: dict[str, dict[int, Span]] = field(
-        default_factory=lambda: {"read": {}, "decode": {}, "wait": {}, "train": {}}
-    )
-
-    def run(self) -> None:
-        """Go from event to event until the last step has ended."""
-        self.missing = [self.pipeline.batch] * (LAST + self.pipeline.prefetch + 1)
-        while len(self.lanes["train"]) < LAST or self.step_ms is not None:
-            self.begin()
-            self.advance()
-            self.end()
-
-    def begin(self) -> None:
-        """Begin each element and each step that can begin now."""
-        while True:
-            ahead = max(self.pipeline.prefetch, 1 if self.step_ms is None else 0)
-            limit = (self.received + ahead) * self.pipeline.batch
-            while self.begun < limit and self.has_room():
-                self.begin_element(self.begun // self.pipeline.batch)
-                self.begun += 1
-            if self.step_ms is not None or self.missing[self.received]:
-                return
-            self.begin_step()
-
-    def has_room(self) -> bool:
-        """Whether one more element may be in work."""
-        return len(self.reading) + len(self.decoding) < self.pipeline.parallel
-
-    def begin_element(self, number: int) -> None:
-        """Read an element of this batch, or take it from the cache."""
-        if self.pipeline.cache and number >= EPOCH:
-            self.missing[number] -= 1
-            return
-        self.open("read", number)
-        each = self.pipeline.read_ms / self.pipeline.batch
-        self.reading.append((number, self.now + each))
-
-    def begin_step(self) -> None:
-        """Give the training its next batch."""
-        if self.now - self.idle_since > _SAME_MS:
-            self.lanes["wait"][self.received] = (self.idle_since, self.now)
-        self.open("train", self.received)
-        self.received += 1
-        self.step_ms = self.pipeline.train_ms
-
-    def advance(self) -> None:
-        """Let time go by until the next event."""
-        p, is_training = self.pipeline, self.step_ms is not None
-        demand = len(self.decoding) + (p.cores if is_training and not p.gpu else 0)
-        share = min(1.0, p.cores / demand) if demand else 1.0
-        speed = 1.0 if p.gpu else share
-        ends = [math.inf]
-        if self.reading:
-            ends.append(self.reading[0][1] - self.now)
-        if self.decoding:
-            ends.append((self.decoding[0][1] - self.core_time) / share)
-        if self.step_ms is not None:
-            ends.append(self.step_ms / speed)
-        spent = max(0.0, min(ends))
-        self.now += spent
-        self.core_time += spent * share
-        if self.step_ms is not None:
-            self.step_ms -= spent * speed
-
-    def end(self) -> None:
-        """End what has ended by now."""
-        each = self.pipeline.decode_ms / self.pipeline.batch
-        while self.reading and self.reading[0][1] <= self.now + _SAME_MS:
-            number, _ = self.reading.popleft()
-            self.close("read", number)
-            self.open("decode", number)
-            self.decoding.append((number, self.core_time + each))
-        while self.decoding and self.decoding[0][1] <= self.core_time + _SAME_MS:
-            number, _ = self.decoding.popleft()
-            self.close("decode", number)
-            self.missing[number] -= 1
-        if self.step_ms is not None and self.step_ms <= _SAME_MS:
-            self.close("train", self.received - 1)
-            self.step_ms, self.idle_since = None, self.now
-
-    def open(self, lane: str, number: int) -> None:
-        """Let the bar of a batch begin now, if it has not begun before."""
-        self.lanes[lane].setdefault(number, (self.now, self.now))
-
-    def close(self, lane: str, number: int) -> None:
-        """Let the bar of a batch reach until now."""
-        self.lanes[lane][number] = (self.lanes[lane][number][0], self.now)
 
 
 # The stages of a data-pipeline run that had the machine to themselves: a step on one

@@ -1,13 +1,13 @@
-"""The simulated pipeline in a browser: it computes as Python does, for everybody."""
+"""The simulated pipeline in a browser: its arithmetic, and its drawing."""
 
-import random
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 import perfkit
-from perfkit.panel.simulation import Pipeline, simulate
+from perfkit.panel.simulation import Pipeline, stage_times
 from perfkit.panel.simulator import PipelineSimulator
 from perfkit.questions.replay import BROUGHT
 from tests.browser.conftest import picture
@@ -41,37 +41,49 @@ def blank(browser):
     assert problems == []
 
 
-def pipelines(count):
-    """Pipelines of all kinds, the same each time."""
-    draw = random.Random(11)
-    for _ in range(count):
-        times = {f"{stage}_ms": draw.uniform(0, 400) for stage in ("read", "decode")}
-        yield Pipeline(
-            **times if draw.random() < 0.8 else dict.fromkeys(times, 0.0),
-            train_ms=draw.uniform(1, 400),
-            batch=draw.choice((1, 7, 32)),
-            cores=draw.randint(1, 16),
-            parallel=draw.randint(1, 16),
-            prefetch=draw.randint(0, 8),
-            cache=draw.random() < 0.3,
-            gpu=draw.random() < 0.5,
-        )
+# 32 images, whose stages take 16, 64 and 40 ms.
+PLAIN = Pipeline()
+# What is set otherwise, and the milliseconds of a batch in the steady state.
+ARITHMETIC = [
+    # One thing after another.
+    ({}, 16 + 64 + 40),
+    # The slower side decides; what is made ahead brings no more than the first.
+    ({"prefetch": 1}, 16 + 64),
+    ({"prefetch": 8}, 16 + 64),
+    # Elements in parallel share the cores for decoding, and nothing for reading.
+    ({"prefetch": 1, "parallel": 4}, 40),
+    ({"parallel": 2}, 8 + 32 + 40),
+    ({"parallel": 16, "cores": 1, "read_ms": 0}, 64 + 40),
+    # The cache leaves the step.
+    ({"cache": True}, 40),
+    # Without a GPU training takes all cores, and one busy core leaves half of two:
+    # both together have 2 x 40 + 64 ms of two cores to do.
+    ({"read_ms": 0, "parallel": 2, "prefetch": 1, "cores": 2, "gpu": False}, 72),
+    ({"read_ms": 0, "gpu": False}, 64 + 40),
+]
 
 
-def test_a_browser_computes_the_timeline_that_python_does(blank):
-    every = [*pipelines(60)]
-    computed = blank.evaluate(
-        "(all) => all.map(widget.simulate)", [asdict(one) for one in every]
-    )
-    for pipeline, timeline in zip(every, computed, strict=True):
-        expected = asdict(simulate(pipeline))
-        assert timeline.keys() == expected.keys()
-        for name, value in expected.items():
-            if not isinstance(value, tuple):
-                assert timeline[name] == pytest.approx(value)
-                continue
-            for bar, other in zip(timeline[name], value, strict=True):
-                assert bar == (pytest.approx(other) if other else None)
+def rates(page, pipelines):
+    """The examples per second that the browser computes for each of them."""
+    settings = [asdict(pipeline) for pipeline in pipelines]
+    return page.evaluate("(all) => all.map((p) => widget.simulate(p).rate)", settings)
+
+
+def test_a_steady_rate_is_what_arithmetic_says(blank):
+    computed = rates(blank, [replace(PLAIN, **settings) for settings, _ in ARITHMETIC])
+    expected = [1000 * 32 / ms_a_batch for _, ms_a_batch in ARITHMETIC]
+    assert computed == pytest.approx(expected, rel=0.02)
+
+
+def test_the_model_of_a_recording_comes_near_the_rate_that_was_measured(blank):
+    recorded = perfkit.load(BROUGHT / "data-pipeline.json")
+    stages = stage_times(recorded)
+    measured = {timing.variant: timing.rate for timing in recorded.timings}
+    # As TensorFlow ran them: two elements at a time, a batch or two made ahead.
+    ahead = {"naive map": 1, "prefetch": 2}
+    fed = [replace(stages, parallel=2, prefetch=count) for count in ahead.values()]
+    for name, rate in zip(ahead, rates(blank, fed), strict=True):
+        assert abs(math.log(rate / measured[name])) < math.log(1.15)
 
 
 def test_the_drawing_follows_the_slider_on_a_narrow_dark_page(blank):

@@ -1,5 +1,13 @@
-/* The simulated pipeline: the same, from event to event, as perfkit/panel/simulation.py. */
+/* The simulated pipeline; perfkit/panel/simulation.py describes its settings.
 
+   It goes from event to event: an element has been read, an element has been decoded, a
+   step has ended. Any number of elements can be read at the same time. Whatever computes
+   gets an equal share of the cores: an element that is being decoded uses one, a training
+   without a GPU all of them. */
+
+// Batches that are drawn, and batches in an epoch; the rate is that of the batches after
+// those that are drawn, up to the last. What ends within a nanosecond of an event ends
+// with it.
 const BATCHES = 12, EPOCH = 4, LAST = 36, SAME_MS = 1e-6;
 
 /* What is first in, first out; nothing is moved. */
