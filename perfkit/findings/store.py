@@ -20,8 +20,7 @@ from perfkit.findings.reading import (
     parse,
 )
 from perfkit.findings.record import Finding
-from perfkit.findings.shown import Saved
-from perfkit.findings.tables import frame
+from perfkit.findings.shown import Saved, frame
 from perfkit.findings.text import minute, plain
 
 if TYPE_CHECKING:

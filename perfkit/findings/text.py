@@ -81,6 +81,12 @@ def as_sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
+def place_in_words(file: str, cell: int, lines: str) -> str:
+    """Lines of a file, of a cell of a notebook, or of a cell that was just run."""
+    where = f"code cell {cell}" if cell else "" if file else "cell"
+    return ", ".join(filter(None, (file, where, lines)))
+
+
 def paragraphs(text: str, **values: Any) -> tuple[str, ...]:
     """The paragraphs of a text beside this file, a line each, with values filled in."""
     filled = templates().get_template(text).render(values)
