@@ -142,8 +142,8 @@ def facts(finding: Finding) -> Fold:
     machine = finding.machine
     groups: dict[str, Mapping[str, Any]] = {
         "Parameters": finding.parameters,
-        "Machine": _machine(finding),
-        "Libraries": machine.versions,
+        "Drivers": {gpu.name: gpu.driver for gpu in machine.gpus},
+        "Libraries": {"Python": machine.python} | machine.versions,
         "Environment variables": machine.environment,
         # The parts of a machine have a table of their own.
         "Noted during the run": {k: v for k, v in finding.notes.items() if k != NOTE},
@@ -392,30 +392,6 @@ def _failures(finding: Finding) -> Iterator[str]:
         for t in finding.trials
         if t.outcome != "completed" and t.message
     )
-
-
-def _machine(finding: Finding) -> dict[str, str]:
-    machine = finding.machine
-    present = machine.memory_present
-    installed = (
-        f" of {units.size(present)}" if present and present != machine.memory else ""
-    )
-    rows = {
-        "processor": machine.cpu,
-        "cores": f"{units.significant(machine.cores_granted)} of {machine.cores}",
-        "memory": f"{units.size(machine.memory)}{installed}",
-        "system": machine.system,
-        "Python": machine.python,
-    }
-    for number, gpu in enumerate(machine.gpus):
-        memory = units.size(gpu.memory) if gpu.memory is not None else ""
-        driver = f"driver {gpu.driver}" if gpu.driver else ""
-        able = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
-        details = filter(None, (gpu.name, memory, driver, able))
-        rows[f"GPU {number}"] = ", ".join(details)
-    if not machine.gpus:
-        rows["GPU"] = machine.no_gpu or "none"
-    return rows
 
 
 def _text(value: Any) -> str:
