@@ -370,8 +370,7 @@ def _fleet(args: Namespace) -> int:
 def _export(args: Namespace) -> int:
     from perfkit.findings.page.export import export
 
-    about = {"code": args.code, "author": args.author, "note": args.note}
-    _say_written(export(args.sources, args.out, **about))
+    _say_written(export(args.sources, args.out, code=args.code))
     return DONE
 
 

@@ -17,8 +17,6 @@ from perfkit.errors import BadFileError, BadParameterError, need
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from markupsafe import Markup
-
     from perfkit.findings.account import Account
     from perfkit.findings.store import Recorded
 
@@ -47,8 +45,6 @@ def export(
     path: str | Path | None = None,
     *,
     code: Code = "folded",
-    author: str = "",
-    note: str = "",
 ) -> Path:
     """Make a page of one notebook, or of one or several findings.
 
@@ -57,8 +53,6 @@ def export(
             notebook; several findings make one page.
         path: The page's file; None for the source's name, in its folder.
         code: Whether the code of a notebook is folded, shown or hidden.
-        author: The sender, shown below the title.
-        note: The sender's remark, in a sentence or two.
 
     Returns:
         Where the page is.
@@ -77,7 +71,7 @@ def export(
     read = [_read(source) for source in _listed(sources)]
     files = [source.path for source in read if source.path is not None]
     place = _beside(files, len(read)) if path is None else path
-    return page.save(place, lambda: _page(read, code, page.signed(author, note)), files)
+    return page.save(place, lambda: _page(read, code), files)
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -121,16 +115,14 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(
-    sources: Sequence[Recorded | Account | Notebook], code: str, by: Markup
-) -> str:
+def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
     from perfkit.findings.page.page import findings_page
 
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if len(findings) == len(sources):
-        return findings_page(findings, by)
+        return findings_page(findings)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or exactly one notebook.")
     for module in ("nbconvert", "latex2mathml"):
@@ -138,4 +130,4 @@ def _page(
     from perfkit.findings.page.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))
-    return notebook_page(notebook.path, notebook.document, code, by)
+    return notebook_page(notebook.path, notebook.document, code)

@@ -92,10 +92,8 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         raise BadFileError(f"{name} is nested too deeply to be shown.") from error
 
 
-def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -> str:
-    """Lay the notebook of a file out as a page, with who sends it.
-
-    Nothing outside its folder is read.
+def notebook_page(path: Path, document: dict[str, Any], code: str) -> str:
+    """Lay the notebook of a file out as a page; nothing outside its folder is read.
 
     Raises:
         BadFileError: It is no sound notebook.
@@ -114,7 +112,6 @@ def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -
         heading=heading,
         source=_source(notebook, path.name, saved),
         warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
-        by=by,
         conclusions=_conclusions(cells),
         cells=[_Cell(text=opening), *cells],
         code=code,

@@ -19,7 +19,6 @@ from perfkit.findings.store import Recorded, finding_of, write_whole
 from perfkit.findings.text import plain, printable, templates
 
 _ENDS = (".html", ".htm")
-UNSIGNED = Markup()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +38,10 @@ class Page:
     about: str = ""
 
 
-def page_of(
-    report: Report,
-    figures: Iterable[Picture],
-    *,
-    level: int = 1,
-    by: Markup = UNSIGNED,
-) -> Page:
-    """Prepare a report for a page.
+def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Page:
+    """Prepare a report for a page, the chart that stands with it first.
 
-    Args:
-        report: What the page says.
-        figures: Its charts, the one that stands with the report first.
-        level: Of its heading.
-        by: Who sends it, and why, as ``signed`` sets it.
+    Its heading is of that level.
     """
     svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
@@ -64,7 +53,8 @@ def page_of(
         folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
     charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
     appendix = [charts, *later, folds_in_html(folds, level=level + 1)]
-    below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
+    line = Markup('<p class="machine">{}</p>')
+    below = Markup().join(line.format(printable(text)) for text in report.foot)
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
     return Page(
         title=report.verdict.headline.replace("`", ""),
@@ -74,43 +64,27 @@ def page_of(
     )
 
 
-def of_finding(
-    document: Recorded | Account, *, level: int = 1, by: Markup = UNSIGNED
-) -> Page:
+def of_finding(document: Recorded | Account, *, level: int = 1) -> Page:
     """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
     if isinstance(document, Account):
-        return page_of(document.report, (), level=level, by=by)
+        return page_of(document.report, (), level=level)
     finding = finding_of(document)
     report = document.report
     report = replace(report, folds=(*report.folds, reports.facts(finding)))
-    return page_of(report, pictures(document), level=level, by=by)
+    return page_of(report, pictures(document), level=level)
 
 
-def signed(author: str, note: str) -> Markup:
-    """Who sends a page and what they say to it, a paragraph each."""
-    return _paragraphs(by=author and f"By {author}", note=note)
-
-
-def _paragraphs(**texts: str) -> Markup:
-    """Each text under the class of its name; none for one that is empty."""
-    template = Markup('<p class="{}">{}</p>')
-    return Markup().join(
-        template.format(name, printable(text)) for name, text in texts.items() if text
-    )
-
-
-def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> str:
+def laid_out(pages: Sequence[Page], title: str = "") -> str:
     """Lay one report or several out as a page."""
-    title = title or pages[0].title
-    return render("reports.html.j2", pages=pages, title=title, by=by)
+    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
 
 
-def findings_page(findings: Sequence[Recorded | Account], by: Markup = UNSIGNED) -> str:
+def findings_page(findings: Sequence[Recorded | Account]) -> str:
     """Lay one or several of what ``of_finding`` takes out as a page."""
     if len(findings) == 1:
-        return laid_out([of_finding(findings[0], by=by)])
+        return laid_out([of_finding(findings[0])])
     pages = [of_finding(finding, level=2) for finding in findings]
-    return laid_out(pages, f"{len(pages)} findings", by)
+    return laid_out(pages, f"{len(pages)} findings")
 
 
 def render(template: str, **values: Any) -> str:
