@@ -13,7 +13,8 @@ from perfkit.findings.text import plain
 
 _LONGEST_NAME = 34
 _GAP = 12
-MACHINE = "the machine"
+# The axes begin at least so far from the left: below them stand numbers and a word.
+_LEAST_NAME = "the machine"
 # Colour and hatch, so that no meaning hangs on the colour alone.
 Look = tuple[str, str]
 
@@ -62,8 +63,8 @@ def name(variant: str) -> str:
 
 
 def margin(names: Sequence[str]) -> float:
-    """Pixels before the axes; what stands below them is named there as well."""
-    return 12 + canvas.text_width([*names, MACHINE]) + _GAP
+    """Pixels before the axes."""
+    return 12 + canvas.text_width([*names, _LEAST_NAME]) + _GAP
 
 
 def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:
