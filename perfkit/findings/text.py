@@ -22,17 +22,16 @@ _LONGEST = 300
 _LOOKED_AT = 8
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\n\t") -> str:
     """Keep what can be printed: no escapes, no change of direction.
 
-    Line breaks and tabs stay; any other white space becomes a blank.
+    The characters ``kept`` stay; any other white space becomes a blank.
     """
     if text.isprintable():
         return text
     return "".join(
-        c if c.isprintable() or c in "\n\t" else " "
+        c if c.isprintable() or c in kept else " " if c.isspace() else ""
         for c in text.replace("\r\n", "\n")
-        if c.isprintable() or c.isspace()
     )
 
 
