@@ -1,7 +1,12 @@
 """The panel of a run: set, predict, press Run, watch, press Stop, read."""
 
+import collections
 import contextlib
+import contextvars
+import functools
+import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +30,6 @@ from perfkit.panel.view import (
     View,
     static_html,
 )
-from perfkit.panel.worker import Worker, take_over
 from perfkit.progress import Board
 from perfkit.questions import find_class
 from perfkit.questions.base import Experiment
@@ -47,6 +51,9 @@ from perfkit.training.race.sides import Asked, entrants
 
 _READY_TO_REPLAY = "Ready: Run shows a recording and measures nothing."
 _SLICE_S = 0.1
+_NO_THREAD = (
+    "The system could not start it ({}): close other programs, then press again."
+)
 # Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
 # there JupyterLab says that a model was not found, which tells nobody what to do. An
 # exported page leaves it out: perfkit/findings/page/notebook.py.
@@ -103,6 +110,50 @@ def panel(
             "A diagnosis takes only budget, guess, seed and folder."
         )
     return DiagnosisPanel(what, **options)
+
+
+class Worker:
+    """Does tasks in the order in which it is asked to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
+        self._lock = threading.Lock()
+        self._at_work = False
+
+    def ask(self, task: Callable[[], object]) -> None:
+        """Let a task be done after those asked for before; returns at once.
+
+        Raises:
+            RunError: The system has no thread left for it; it is not done.
+        """
+        # In a context of its own a thread would not know which request of the page it
+        # answers; some kernels send nothing then.
+        context = contextvars.copy_context()
+        with self._lock:
+            self._tasks.append(functools.partial(context.run, task))
+            if self._at_work:
+                return
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._tasks.clear()
+                raise RunError(_NO_THREAD.format(error)) from None
+            self._at_work = True
+
+    def _work(self) -> None:
+        while task := self._next():
+            try:
+                task()
+            # One task that fails must not take those after it along.
+            except Exception:
+                logging.getLogger(__name__).exception("A panel's task failed.")
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            self._at_work = bool(self._tasks)
+            return self._tasks.popleft() if self._tasks else None
 
 
 class Panel:
@@ -405,3 +456,31 @@ class DiagnosisPanel(Panel):
 
 def _load_charts() -> None:
     import perfkit.questions.gallery  # noqa: F401
+
+
+# By cell: the execution that made it, and the panel.
+_panels: dict[str, list[tuple[str, Panel]]] = {}
+
+
+def take_over(panel: Panel, otherwise: str) -> None:
+    """Stop what earlier runs of this cell made, and remember what this one makes.
+
+    ``otherwise`` stands for the cell where the front end does not tell it.
+    """
+    cell, execution = running_cell()
+    entries = _panels.get(cell or otherwise, [])
+    old = [earlier for by, earlier in entries if by != execution or not execution]
+    for earlier in old:
+        earlier.stop()
+    for earlier in old:
+        earlier.wait()
+    remaining = [(by, earlier) for by, earlier in entries if earlier not in old]
+    _panels[cell or otherwise] = [*remaining, (execution, panel)]
+
+
+def running_cell() -> tuple[str, str]:
+    """The id of the running cell and that of its execution; "" where unknown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    cell = request.get("metadata", {}).get("cellId", "")
+    return str(cell), str(request.get("header", {}).get("msg_id", ""))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from perfkit.panel import worker
+from perfkit.panel import panel
 
 
 @pytest.fixture(autouse=True)
 def no_panel_of_an_earlier_test():
-    worker._panels.clear()
+    panel._panels.clear()

@@ -8,7 +8,6 @@ import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.panel import panel as panel_panel
-from perfkit.panel import worker
 from tests.findings import made
 from tests.panel import runs
 from tests.panel.runs import settle, state
@@ -182,7 +181,7 @@ def test_running_a_cell_again_stops_the_run_that_it_started(
     house.more = {"held": threading.Event()}
 
     def panel(where, experiment=Loops):
-        monkeypatch.setattr(worker, "running_cell", lambda: where)
+        monkeypatch.setattr(panel_panel, "running_cell", lambda: where)
         return perfkit.panel(experiment())
 
     old, other = panel(first), panel(another, NoRoom)
