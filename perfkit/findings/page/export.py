@@ -4,23 +4,18 @@ The file needs no network and no script. It is made from finished results: nothi
 run for it.
 """
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from perfkit.errors import BadFileError, BadParameterError, need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from perfkit.findings.account import Account
-    from perfkit.findings.store import Recorded
-
-__all__ = ["export"]
+from perfkit.findings.account import Account
+from perfkit.findings.page import page
+from perfkit.findings.store import RECORDED, Recorded, read, whole_file
+from perfkit.findings.text import plain
 
 Code = Literal["folded", "shown", "hidden"]
 CODE: tuple[str, ...] = get_args(Code)
@@ -64,14 +59,12 @@ def export(
             for a page.
         MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
-    from perfkit.findings.page import page
-
     if code not in CODE:
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
-    read = [_read(source) for source in _listed(sources)]
-    files = [source.path for source in read if source.path is not None]
-    place = _beside(files, len(read)) if path is None else path
-    return page.save(place, lambda: _page(read, code), files)
+    documents = [_read(source) for source in _listed(sources)]
+    files = [source.path for source in documents if source.path is not None]
+    place = _beside(files, len(documents)) if path is None else path
+    return page.save(place, lambda: _page(documents, code), files)
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -82,10 +75,6 @@ def _listed(sources: Any) -> list[Any]:
 
 
 def _read(source: Any) -> Recorded | Account | Notebook:
-    from perfkit.findings.account import Account
-    from perfkit.findings.store import RECORDED, Recorded, read, whole_file
-    from perfkit.findings.text import plain
-
     if isinstance(source, Recorded | Account):
         return source
     if not isinstance(source, str | Path):
@@ -116,13 +105,11 @@ def _beside(files: Sequence[Path], count: int) -> Path:
 
 
 def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
-    from perfkit.findings.page.page import findings_page
-
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if len(findings) == len(sources):
-        return findings_page(findings)
+        return page.findings_page(findings)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or exactly one notebook.")
     for module in ("nbconvert", "latex2mathml"):
