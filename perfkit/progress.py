@@ -4,7 +4,6 @@ And where that is shown: in a notebook, in a terminal, or nowhere.
 """
 
 import html
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,14 +41,8 @@ class Meter:
 
     def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
-        # The same when the rate was last taken.
-        self._taken = (0, 0.0)
         self._from: float | None = None
         self._first = True
-
-    def __bool__(self) -> bool:
-        """Whether there is news since it was last taken."""
-        return self._seconds > self._taken[1]
 
     def begin(self) -> None:
         """Begin another trial."""
@@ -69,13 +62,6 @@ class Meter:
     def rate(self) -> float | None:
         """Of all that was read; None before there is one."""
         return self._examples / self._seconds if self._seconds else None
-
-    def take(self) -> float:
-        """The rate since it was last taken; NaN where there is none."""
-        examples, seconds = self._taken
-        self._taken = self._examples, self._seconds
-        spent = self._seconds - seconds
-        return (self._examples - examples) / spent if spent else math.nan
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The widgets of a panel, how they lie on the page, and a run drawn in them."""
 
 import collections
+import os
 from collections.abc import Iterable
 from html import escape
 from typing import Any, Self
@@ -12,7 +13,6 @@ from perfkit.engine.plan import Event, Prepared, TrialStarted, seconds_for
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, finding_of
-from perfkit.machine.collect import machine
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points, page_data
 from perfkit.progress import Board, Display
@@ -261,15 +261,14 @@ class ChartDisplay(Display):
     def _begin(self) -> None:
         """Draw its rows, still empty."""
         session: Any = self._session
-        # Who asks a question has looked at the machine already.
-        computer = getattr(session, "machine", None) or machine()
-        rows = list(
-            session.experiment.make_variants() if self._is_replay else session.variants
-        )
-        self._points = Points(rows, session.budget, computer.cores, len(computer.gpus))
+        if self._is_replay:
+            cores, rows = session.machine.cores, [*session.experiment.make_variants()]
+        else:
+            cores, rows = os.cpu_count() or 1, session.variants
+        self._points = Points(rows, cores)
         if self._prepared:
             self._points.hear(self._prepared)
-        self._chart.begin(self._points, rows, session.budget)
+        self._chart.begin(self._points, session.budget)
 
     def hear(self, event: Event, board: Board) -> None:
         """Take in what the run told, and draw it."""
@@ -280,9 +279,7 @@ class ChartDisplay(Display):
             self._begin()
         if self._points is not None:
             self._points.hear(event)
-        if self._points is not None and self._is_replay:
-            self._points.take()
-        else:
+        if self._points is None or not self._is_replay:
             self.show(board)
 
     def _draw(self, board: Board) -> None:
