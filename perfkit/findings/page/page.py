@@ -10,12 +10,12 @@ from typing import Any
 from markupsafe import Markup
 
 from perfkit import __version__
-from perfkit.errors import BadFileError, BadParameterError, remedy
+from perfkit.errors import BadParameterError
 from perfkit.findings import reports
 from perfkit.findings.account import Account
 from perfkit.findings.report import STYLE, Fold, Report, folds_in_html, in_html
 from perfkit.findings.shown import Picture, pictures
-from perfkit.findings.store import Recorded, finding_of, write_whole
+from perfkit.findings.store import Recorded, finding_of, write_as
 from perfkit.findings.text import plain, printable, templates
 
 _ENDS = (".html", ".htm")
@@ -110,15 +110,7 @@ def save(
     """
     path = Path(os.path.expanduser(path))
     _check(path, sources)
-    text = make()
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadFileError(
-            f"Cannot write {plain(str(path))} ({reason}): {remedy(error)}."
-        ) from error
-    return path
+    return write_as(path, make().encode(), "page")
 
 
 def _check(path: Path, sources: Iterable[Path]) -> None:
