@@ -45,7 +45,7 @@ def button(page, name, panel=0):
 
 
 def rows(page, panel=0):
-    """How many rows of points the chart has drawn."""
+    """How many samples of the machine the chart has drawn."""
     drawn = page.locator(".perfkit-live").nth(panel).get_attribute("data-rows")
     return int(drawn or 0)
 
@@ -261,7 +261,8 @@ def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     first.evaluate(aside.format("translateX(-5000px)"))
     drawn = rows(page, 0)
     state(page, "Finished", panel=1)
-    assert rows(page, 0) <= drawn + 1
+    # One picture may have been on its way, with the samples of its second.
+    assert rows(page, 0) <= drawn + 6
     first.evaluate(aside.format(""))
     first.evaluate("panel => panel.scrollIntoView()")
     wait_for_rows(page, drawn + 3)
