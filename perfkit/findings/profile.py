@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit import units
 from perfkit.findings import reading, shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
+from perfkit.findings.shown import frame
 from perfkit.findings.text import minute, one_line
 from perfkit.machine.record import Machine
 
@@ -222,7 +223,7 @@ class Profile(shown.Replayable):
             | {name: step.parts.get(name, 0.0) for name in names}
             for step in self.steps
         ]
-        return shown.frame(rows, ("step", "seconds", *names))
+        return frame(rows, ("step", "seconds", *names))
 
     def input_stages(self) -> "DataFrame":
         """One row per stage of the input: elements, and seconds of its own."""
@@ -265,7 +266,7 @@ def _faults(profile: Profile) -> Iterator[str]:
 
 
 def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
-    return shown.frame(
+    return frame(
         [asdict(row) for row in rows], (field.name for field in fields(row_type))
     )
 
