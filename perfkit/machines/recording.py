@@ -44,8 +44,8 @@ _PREPARING_S = 3.0
 # A first round may take longer than its share. It is cut here, and loses nothing.
 _LATEST = 1.04
 _SHORTEST_S, _LONGEST_S = 1.0, 3600.0
-_LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
-_NAMELESS = ("", "")
+LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
+NAMELESS = ("", "")
 # Enough to know the load by; half of what a file may hold.
 SAMPLES = 150
 
@@ -63,7 +63,7 @@ class Recorder:
 
     budget: float
     label: str
-    names: tuple[str, str] = _NAMELESS
+    names: tuple[str, str] = NAMELESS
     clock: Callable[[], float] = time.monotonic
     _findings: dict[str, Finding] = field(default_factory=dict)
     _missed: list[str] = field(default_factory=list)
@@ -248,11 +248,7 @@ def new_recorder(
     Raises:
         BadParameterError: A value that is not accepted.
     """
-    if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
-        raise BadParameterError(
-            f"label is {label!r}; give a name of at most {_LONGEST_LABEL} letters."
-        )
-    title = plain(label) or (plain(path.stem) if path else "this machine")
+    title = check_label(label) or (plain(path.stem) if path else "this machine")
     seconds = runs.default_budget(BUDGET_S)
     if budget is not None:
         seconds = runs.seconds("budget", budget)
@@ -260,9 +256,27 @@ def new_recorder(
             raise BadParameterError(
                 f"budget is {budget!r}; give seconds from 1 to {_LONGEST_S:.0f}."
             )
+    names = own_names() if with_names else NAMELESS
+    return Recorder(seconds, title[:LONGEST_LABEL], names)
+
+
+def check_label(label: str) -> str:
+    """A label as it stands in a passport.
+
+    Raises:
+        BadParameterError: It is no text, or too long.
+    """
+    if not isinstance(label, str) or len(label) > LONGEST_LABEL:
+        raise BadParameterError(
+            f"label is {label!r}; give a name of at most {LONGEST_LABEL} letters."
+        )
+    return plain(label)
+
+
+def own_names() -> tuple[str, str]:
+    """The host's name and the user's; "" where the system does not say."""
     user, _, host, _ = environment.own_names()
-    names = (host, user) if with_names else _NAMELESS
-    return Recorder(seconds, title[:_LONGEST_LABEL], names)
+    return host, user
 
 
 def new_file(out: str | Path) -> Path:
