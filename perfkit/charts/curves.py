@@ -121,7 +121,7 @@ def picture(
 
 def height(lines: Sequence[str], inner: float = HEIGHT) -> float:
     """Of a picture with such axes and a caption."""
-    return canvas.TOP + 18 + inner + 44 + 16 * len(lines) + 8
+    return canvas.height(18 + inner, lines, 44)
 
 
 @dataclass(frozen=True)

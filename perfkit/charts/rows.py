@@ -44,7 +44,8 @@ def picture(
         right: Pixels for the words; None for what they need.
         bold: Rows whose words stand out.
     """
-    inner, outer = canvas.frame(len(labels) * height, lines, axis=axis)
+    inner = max(1.0, len(labels) * height) * canvas.ROW
+    outer = canvas.height(inner, lines, axis)
 
     def put(drawing: Drawing) -> None:
         names = [name(variant) for variant, _ in labels]
