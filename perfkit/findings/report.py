@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from markupsafe import Markup
 
-from perfkit import units
+from perfkit import __version__, units
 from perfkit.engine.statistics import Sure
 from perfkit.findings.text import (
     as_sentence,
@@ -485,3 +485,9 @@ def _macros() -> "TemplateModule":
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
     joined = "".join(map(str.strip, text.splitlines()))
     return templates().from_string(joined).module
+
+
+def render(template: str, **values: Any) -> str:
+    """Lay a page out; whatever is put into its template is escaped."""
+    values |= {"version": __version__, "style": Markup(STYLE)}
+    return templates().get_template(template).render(values)

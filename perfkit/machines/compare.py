@@ -16,7 +16,7 @@ from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.page.page import laid_out, page_of, save
+from perfkit.findings.page.export import laid_out, page_of, save
 from perfkit.findings.report import in_html
 from perfkit.findings.shown import Shown, frame, registered
 from perfkit.findings.text import one_line, plain

@@ -36,7 +36,7 @@ from perfkit.findings.page.clean import (
     printable,
     shows_something,
 )
-from perfkit.findings.page.page import render
+from perfkit.findings.report import render
 from perfkit.findings.store import FOLDER
 from perfkit.findings.text import plain
 
