@@ -32,12 +32,11 @@ SECONDS = {
     "perfkit.ladder": 60,
     "perfkit.profile": 20,
     "perfkit.doctor": 5,
+    "perfkit.passport": 180,
     "perfkit.compare": 5,
     "perfkit.classroom": 5,
     "perfkit.fresh": 20,
 }
-# The panel that takes another time than that of an experiment.
-PANELS = {"passport": 180}
 EXERCISE = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 BUDGET = re.compile(r"budget\W+(?:to )?(\d+)")
 CALL = re.compile("|".join(map(re.escape, SECONDS)))
@@ -97,8 +96,7 @@ def _seconds(node):
     """What a call takes; 0 for what is none."""
     if not isinstance(node, ast.Call):
         return 0.0
-    named = getattr(node.args[0], "value", "") if node.args else ""
-    return PANELS.get(named, SECONDS.get(ast.unparse(node.func), 0.0))
+    return SECONDS.get(ast.unparse(node.func), 0.0)
 
 
 def executed(path):

@@ -25,7 +25,6 @@ from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
-from perfkit.panel.panel import PASSPORT
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.replay import BROUGHT
 from perfkit.questions.shared import later
@@ -94,9 +93,7 @@ def code_of(notebook):
 
 
 def _asks(node):
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ASKING:
-        return False
-    return getattr(node.args[0], "value", "") != PASSPORT
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ASKING
 
 
 def _makes_no_use_of_results(node):

@@ -75,8 +75,8 @@ def in_session(found: Path) -> None:
 def in_panel(found: Path) -> Callable[[Path], None]:
     """Make a panel; what presses its Run, and waits until all is shown."""
     panel = perfkit.panel(Loops(), budget=BUDGET_S, folder=found)
-    drawn: list[int] = []
-    panel.view.chart.observe(lambda change: drawn.append(change.new), "total")
+    drawn: list[str] = []
+    panel.view.chart.observe(lambda change: drawn.extend(change.new), "picture")
 
     def press(_: Path) -> None:
         drawn.clear()

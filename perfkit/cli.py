@@ -17,6 +17,7 @@ from perfkit.errors import (
     BadParameterError,
     PerfkitError,
     RunError,
+    need,
     remedy,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.profile import Profile
-    from perfkit.findings.shown import Shown
+    from perfkit.findings.shown import Saved, Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
     from perfkit.questions.runs import Watched
@@ -100,33 +101,27 @@ def _doctor(args: Namespace) -> int:
 
 
 def _workshop() -> int:
-    from perfkit.errors import need
-    from perfkit.findings.report import sayer
     from perfkit.machines.examination import doctor
 
     need("anywidget", "A workshop", "lab")
-    examination, say = doctor(prove=True, display=_display()), sayer(_console())
+    examination = doctor(prove=True, display=_display())
     if examination.stopped:
         return INTERRUPTED
     missing = examination.missing
-    say(
-        f"Not ready: {missing}" if missing else "Ready for the notebooks.", style="bold"
-    )
-    say(examination.machine.summary)
+    _say(f"Not ready: {missing}" if missing else "Ready for the notebooks.", "bold")
+    _say(examination.machine.summary)
     for check in examination.wrong:
         way = f" Do: {check.remedy}" if check.remedy else ""
-        say(f"{check.status.upper()}: {check.title}. {check.evidence}{way}")
+        _say(f"{check.status.upper()}: {check.title}. {check.evidence}{way}")
     return FAILED if missing else DONE
 
 
 def _list(_: Namespace) -> int:
-    from perfkit.findings.report import sayer
     from perfkit.questions import experiments
 
-    say = sayer(_console())
     for name, kind in experiments().items():
-        say(name, style="bold")
-        say(f"  {kind().question}")
+        _say(name, "bold")
+        _say(f"  {kind().question}")
     return DONE
 
 
@@ -144,7 +139,6 @@ def _run(args: Namespace) -> int:
 
 def _lines(args: Namespace) -> int:
     from perfkit.findings.account import Account
-    from perfkit.findings.store import to_json
     from perfkit.questions.runs import watch
     from perfkit.training.account.session import open_lines
 
@@ -157,9 +151,8 @@ def _lines(args: Namespace) -> int:
         source=not args.no_source,
     )
     account = opened if isinstance(opened, Account) else watch(opened, _display())
-    _show_report(account, args, stderr=args.json == "-")
-    if args.json:
-        _write_json(to_json(account), args.json)
+    _show_report(account, args)
+    _write_json(account, args)
     if unsaved := getattr(opened, "unsaved", ""):
         raise RunError(unsaved)
     if account.stopped:
@@ -252,7 +245,6 @@ def _race(args: Namespace) -> int:
 
 
 def _profile(args: Namespace) -> int:
-    from perfkit.findings.store import save, to_json
     from perfkit.training.profile.profile import profile
 
     _check_writable(args.json)
@@ -260,19 +252,14 @@ def _profile(args: Namespace) -> int:
         message = "Running the training until it is warm, after any other run …"
         print(message, file=sys.stderr)
     step_profile = profile(args.training, steps=args.steps, timeout=args.timeout)
-    if args.json == "-":
-        print(to_json(step_profile))
-    else:
-        _show_report(step_profile, args)
-        if args.json:
-            save(step_profile, path=args.json)
+    _show_report(step_profile, args)
+    _write_json(step_profile, args)
     _draw(step_profile, args.chart)
     return DONE
 
 
 def _watched(session: Watched[Recorded], args: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
-    from perfkit.findings.store import to_json
     from perfkit.questions.runs import watch
 
     try:
@@ -283,15 +270,11 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
             raise
         message = f"interrupted; the results so far are in {path}."
         raise KeyboardInterrupt(message) from None
-    piped = args.json == "-" or getattr(args, "diff", False)
-    _show_report(finding, args, stderr=piped)
-    if finding.path and not piped:
-        from perfkit.findings.report import sayer
-
+    _show_report(finding, args)
+    if finding.path and not _is_piped(args):
         typed = shlex.quote(_as_typed(finding.path))
-        sayer(_console())(f"To make a page: perfkit export {typed}", unbroken=True)
-    if args.json:
-        _write_json(to_json(finding), args.json)
+        _say(f"To make a page: perfkit export {typed}", unbroken=True)
+    _write_json(finding, args)
     if session.unsaved:
         raise RunError(session.unsaved)
     if finding.stopped:
@@ -323,19 +306,18 @@ def _show(args: Namespace) -> int:
 
 
 def _passport(args: Namespace) -> int:
-    from perfkit.findings.report import sayer
     from perfkit.findings.store import save
     from perfkit.machines.recording import new_file, new_recorder
     from perfkit.machines.report import preview
 
     path = new_file(args.out)
     recorder = new_recorder(path, args.budget, args.label, with_names=args.with_names)
-    passport, say = recorder.record(_display()), sayer(_console())
+    passport = recorder.record(_display())
     _show_report(passport, args)
     file = save(passport, path=path)
-    say()
-    say(preview(passport, file.stat().st_size))
-    say(f"Written: {file}")
+    _say()
+    _say(preview(passport, file.stat().st_size))
+    _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
     return DONE if passport.has_rates else FAILED
@@ -362,7 +344,6 @@ def _compare(args: Namespace) -> int:
 
 
 def _fleet(args: Namespace) -> int:
-    from perfkit.findings.report import sayer
     from perfkit.machines import fleet
     from perfkit.questions import experiment, runs
 
@@ -374,23 +355,22 @@ def _fleet(args: Namespace) -> int:
     if args.budget is not None:
         budget = runs.seconds("budget", args.budget)
         command.append(f"--budget={budget:g}")
-    folder, say = fleet.new_folder(args.out), sayer(_console())
+    folder = fleet.new_folder(args.out)
     try:
-        host_runs = fleet.measure(args.address, command, folder, say, budget)
+        host_runs = fleet.measure(args.address, command, folder, _say, budget)
     except KeyboardInterrupt:
         if not any(folder.glob("*.json")):
             raise
         text = f"interrupted; the files that arrived are in {folder}."
         raise KeyboardInterrupt(text) from None
-    say(fleet.next_step(host_runs, args.what, folder))
+    _say(fleet.next_step(host_runs, args.what, folder))
     return DONE if any(run.is_saved for run in host_runs) else FAILED
 
 
 def _export(args: Namespace) -> int:
     from perfkit.findings.page.export import export
 
-    about = {"code": args.code, "author": args.author, "note": args.note}
-    _say_written(export(args.sources, args.out, **about))
+    _say_written(export(args.sources, args.out, code=args.code))
     return DONE
 
 
@@ -440,10 +420,15 @@ def _console(*, stderr: bool = False) -> Console:
     return console
 
 
-def _say_written(page: Path) -> None:
+def _say(text: str = "", style: str = "", *, unbroken: bool = False) -> None:
+    """Print lines of text to stdout, as ``sayer`` does."""
     from perfkit.findings.report import sayer
 
-    sayer(_console())(f"Written: {page} ({units.size(page.stat().st_size)})")
+    sayer(_console())(text, style, unbroken=unbroken)
+
+
+def _say_written(page: Path) -> None:
+    _say(f"Written: {page} ({units.size(page.stat().st_size)})")
 
 
 def _display() -> Display:
@@ -453,12 +438,17 @@ def _display() -> Display:
     return TerminalDisplay(console) if console.is_terminal else Display()
 
 
-def _show_report(document: Shown, args: Namespace, *, stderr: bool = False) -> None:
+def _is_piped(args: Namespace) -> bool:
+    """Whether stdout is for JSON or a patch; the report then goes to stderr."""
+    return bool(getattr(args, "json", None) == "-" or getattr(args, "diff", False))
+
+
+def _show_report(document: Shown, args: Namespace) -> None:
     from perfkit.findings.report import write
 
-    report = document.report
+    report, console = document.report, _console(stderr=_is_piped(args))
     saved = f"Saved as {_as_typed(report.path)}" if report.path else ""
-    write(report, _console(stderr=stderr), in_full=args.all, saved=saved)
+    write(report, console, in_full=args.all, saved=saved)
 
 
 def _as_typed(path: Path) -> str:
@@ -491,12 +481,15 @@ def _draw(document: Recorded | Profile, where: str | None) -> None:
             chart(document).save(where)
 
 
-def _write_json(text: str, where: str) -> None:
-    if where == "-":
-        print(text)
-        return
-    with _writing(where):
-        Path(where).write_text(text + "\n", encoding="utf-8")
+def _write_json(document: Saved, args: Namespace) -> None:
+    """Write a document as JSON where the command line says, if it does."""
+    from perfkit.findings.store import to_json
+
+    if args.json == "-":
+        print(to_json(document))
+    elif args.json:
+        with _writing(args.json):
+            Path(args.json).write_text(f"{to_json(document)}\n", encoding="utf-8")
 
 
 @contextmanager

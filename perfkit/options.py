@@ -334,8 +334,6 @@ def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "--code", choices=CODE, default=CODE[0], help="a notebook's code (folded)"
     )
-    _add(parser, "--author", "NAME", "the sender, shown below the title", default="")
-    _add(parser, "--note", "TEXT", "your remark, shown below the title", default="")
 
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

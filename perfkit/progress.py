@@ -1,10 +1,9 @@
-"""What can be said of a run while it goes: what runs, time left, rates so far.
+"""What can be said of a run while it goes: what runs, time left, the highest rate.
 
 And where that is shown: in a notebook, in a terminal, or nowhere.
 """
 
 import html
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ from perfkit.engine.plan import (
     TrialStarted,
 )
 from perfkit.engine.statistics import Timing
-from perfkit.findings.standing import Microbenchmark, microbenchmarks
+from perfkit.findings.standing import microbenchmarks
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,14 +41,8 @@ class Meter:
 
     def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
-        # The same when the rate was last taken.
-        self._taken = (0, 0.0)
         self._from: float | None = None
         self._first = True
-
-    def __bool__(self) -> bool:
-        """Whether there is news since it was last taken."""
-        return self._seconds > self._taken[1]
 
     def begin(self) -> None:
         """Begin another trial."""
@@ -69,13 +62,6 @@ class Meter:
     def rate(self) -> float | None:
         """Of all that was read; None before there is one."""
         return self._examples / self._seconds if self._seconds else None
-
-    def take(self) -> float:
-        """The rate since it was last taken; NaN where there is none."""
-        examples, seconds = self._taken
-        self._taken = self._examples, self._seconds
-        spent = self._seconds - seconds
-        return (self._examples - examples) / spent if spent else math.nan
 
 
 @dataclass
@@ -98,7 +84,7 @@ class Board:
     _meters: dict[str, Meter] = field(default_factory=dict)
     _measurement: Measurement | None = None
     _tick_unit: str = "examples"
-    _benchmarks: dict[str, Microbenchmark] = field(default_factory=dict)
+    _has_benchmarks: bool = False
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
@@ -106,7 +92,8 @@ class Board:
             case Preparing(message):
                 self.doing = message
             case Prepared(notes):
-                self._benchmarks = microbenchmarks(notes)
+                # Each counts something else, so none has the highest rate.
+                self._has_benchmarks = bool(microbenchmarks(notes))
             case TrialStarted(variant, number, _):
                 self._begin(variant, number)
             case Ticked(variant, ticks):
@@ -139,10 +126,6 @@ class Board:
         # What is tried after the rounds is of none.
         self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
 
-    def _unit(self, variant: str) -> str:
-        benchmark = self._benchmarks.get(variant)
-        return benchmark.unit if benchmark else self._tick_unit
-
     @property
     def share(self) -> float:
         """How much of the run is done, from 0 to 1."""
@@ -158,58 +141,41 @@ class Board:
         return f"{units.seconds(float(max(0, round(self.expected - self.spent))))} left"
 
     @property
-    def rates(self) -> list[tuple[str, str]]:
-        """The rates so far: those with an interval, best first, then the others."""
-        timings = self._measurement.timings if self._measurement else ()
-        sure = {timing.variant: timing for timing in timings}
-        live = {n: m.rate for n, m in self._meters.items() if n not in sure and m.rate}
-        # Microbenchmarks count something else each, and keep their order.
-        if not self._benchmarks:
-            sure = dict(sorted(sure.items(), key=lambda item: -item[1].rate))
-            live = dict(sorted(live.items(), key=lambda item: -item[1]))
-        return [
-            *((name, with_interval(t, self._unit(name))) for name, t in sure.items()),
-            *(
-                (name, units.rate(rate, self._unit(name)))
-                for name, rate in live.items()
-            ),
-        ]
-
-    @property
     def best(self) -> str:
-        """What has the highest rate so far, and that; "" where none are compared."""
-        return "" if self._benchmarks or not self.rates else ", ".join(self.rates[0])
+        """The highest rate so far, and whose; "" where rates are not compared."""
+        timings = self._measurement.timings if self._measurement else ()
+        live = {n: m.rate for n, m in self._meters.items() if m.rate}
+        if self._has_benchmarks or not (timings or live):
+            return ""
+        if timings:
+            first = max(timings, key=lambda timing: timing.rate)
+            return f"Highest rate so far: {first.variant}, {self._write(first)}"
+        name, rate = max(live.items(), key=lambda item: item[1])
+        return f"Highest rate so far: {name}, {units.rate(rate, self._tick_unit)}"
 
-
-def with_interval(timing: Timing, unit: str = "examples") -> str:
-    """Write a rate with its interval, as ``"1,240 examples/s (1,190 to 1,300)"``.
-
-    While a run goes, a rate that is hardly known yet stands alone.
-    """
-    if not units.is_known(timing.low, timing.high):
-        return units.rate(timing.rate, unit)
-    return units.rate_between(timing.rate, timing.low, timing.high, unit)
+    def _write(self, timing: Timing) -> str:
+        """A rate with its interval; one that is hardly known yet stands alone."""
+        rate, low, high = timing.rate, timing.low, timing.high
+        if not units.is_known(low, high):
+            return units.rate(rate, self._tick_unit)
+        return units.rate_between(rate, low, high, self._tick_unit)
 
 
 def in_text(board: Board) -> str:
     """Write a board as a line or two, for a reader without HTML."""
     first = ", ".join(part for part in (board.doing, board.time_left) if part)
-    return "\n".join([first, *(f"{name}: {rate}" for name, rate in board.rates)])
+    return "\n".join(filter(None, (first, board.best)))
 
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
-    doing, time_left = html.escape(board.doing), html.escape(board.time_left)
-    rows = "".join(
-        f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(rate)}</td></tr>"
-        for name, rate in board.rates
+    doing, time_left, best = map(
+        html.escape, (board.doing, board.time_left, board.best)
     )
-    so_far = f"<table><caption>Rates so far</caption>{rows}</table>" if rows else ""
     return (
         f"<div><progress max='1' value='{board.share:.3f}' "
         f"aria-label='Share of the run that is done'></progress> {time_left}<br>"
-        f"{doing}</div>{so_far}"
+        f"{doing}<br>{best}</div>"
     )
 
 
@@ -313,7 +279,6 @@ def _in_terminal(board: Board) -> "RenderableType":
         ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
     )
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
-    if board.best:
-        best = f"Highest rate so far: {board.best}"
+    if best := board.best:
         lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))
     return Group(bar, *lines)

@@ -36,29 +36,32 @@ def ticked(variant, *ticks):
 
 
 @pytest.mark.parametrize(
-    ("heard", "rates"),
+    ("heard", "best"),
     [
         # A rate is shown while the first round goes, and not across a pause.
         # The first tick traces.
         ([started("a"), ticked("a", (0.5, 0), (1.0, 100)), ticked("a", (1.5, 200))],
-         ["a: 400 examples/s"]),
+         "a, 400 examples/s"),
         ([started("a"), ticked("a", (0.2, 0), (0.7, 50), (9.0, 0), (9.5, 50))],
-         ["a: 100 examples/s"]),
-        ([started("a"), ticked("a", (0.2, 0), (9.0, 80))], []),
+         "a, 100 examples/s"),
+        ([started("a"), ticked("a", (0.2, 0), (9.0, 80))], ""),
         # One with an interval takes the place of one without.
         ([started("a"), ticked("a", (0.0, 0), (1.0, 80), (2.0, 80)), started("b"),
-          ticked("b", (0.0, 0), (1.0, 9), (2.0, 90)), ended(timing("a", 100.0))],
-         ["a: 100 examples/s (90 to 110)", "b: 90 examples/s"]),
+          ticked("b", (0.0, 0), (1.0, 9), (2.0, 900)), ended(timing("a", 100.0))],
+         "a, 100 examples/s (90 to 110)"),
         # The control's is no rate to choose.
         ([started("a"), ticked("a", (0.0, 0), (1.0, 8), (2.0, 8)), started(CONTROL),
-          ticked(CONTROL, (0.0, 0), (1.0, 8), (2.0, 9)), started("b"),
+          ticked(CONTROL, (0.0, 0), (1.0, 8), (2.0, 900)), started("b"),
           ticked("b", (0.0, 0), (1.0, 8), (2.0, 90))],
-         ["b: 90 examples/s", "a: 8 examples/s"]),
+         "b, 90 examples/s"),
+        # Microbenchmarks are not compared.
+        ([plan.Prepared({"microbenchmarks": {"a": {"unit": "B"}}}), started("a"),
+          ticked("a", (0.0, 0), (1.0, 8), (2.0, 8))], ""),
     ],
-    ids=["first round", "pause", "tracing", "interval", "control"],
+    ids=["first round", "pause", "tracing", "interval", "control", "microbenchmarks"],
 )  # fmt: skip
-def test_rates_so_far_are_told(heard, rates):
-    assert [f"{name}: {rate}" for name, rate in board_after(*heard).rates] == rates
+def test_the_highest_rate_so_far_is_told(heard, best):
+    assert board_after(*heard).best.removeprefix("Highest rate so far: ") == best
 
 
 def test_a_board_is_written_as_html_and_as_text():
@@ -69,10 +72,9 @@ def test_a_board_is_written_as_html_and_as_text():
     assert "<script" not in page
     assert "value='0.250'" in page
     assert "aria-label" in page
-    # One line for now, and one per rate.
     assert progress.in_text(board).splitlines() == [
         "Round 1: <b>, 45 s left",
-        "<script>: 100 examples/s (90 to 110)",
+        "Highest rate so far: <script>, 100 examples/s (90 to 110)",
     ]
 
 

@@ -356,10 +356,9 @@ def note(
     )
 
 
-def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, float]:
-    """Height of the axes and of the picture that hold ``rows`` and a caption."""
-    inner = max(1.0, rows) * ROW
-    return inner, TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
+def height(inner: float, lines: Sequence[str], axis: float = 40) -> float:
+    """Of a picture whose axes are so high, with a caption and the axis below them."""
+    return TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
 
 
 def text_width(texts: Sequence[str], size: float = TEXT) -> float:
@@ -378,33 +377,19 @@ _LINE, _PAD = 18, 8
 
 
 def stamped(figure: Figure, words: str) -> Figure:
-    """Put a band on top of a picture: a sentence, in lines as long as that is wide."""
+    """Put a sentence on top of a picture, in lines as long as that is wide."""
     root, words = ElementTree.fromstring(figure.svg), plain(words, 600)
-    left, top, wide, height = map(float, root.get("viewBox", "").split())
-    longest = int((wide - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
-    lines = textwrap.wrap(words, longest)
-    high = len(lines) * _LINE + 2 * _PAD
-    root.set("viewBox", f"{left:g} {top - high:g} {wide:g} {height + high:g}")
-    root.set("height", f"{float(root.get('height', height)) + high:g}")
+    left, top, wide, high = map(float, root.get("viewBox", "").split())
+    lines = textwrap.wrap(words, int((wide - 2 * _PAD) / (SMALL * _STAMP_CHARACTER)))
+    band = len(lines) * _LINE + _PAD
+    root.set("viewBox", f"{left:g} {top - band:g} {wide:g} {high + band:g}")
+    root.set("height", f"{float(root.get('height', high)) + band:g}")
     alt = f"{words} {figure.alt}"
     root.set("aria-label", alt)
-    # What comes first in a drawing lies below the rest; nothing else is up here.
-    root.append(_band(lines, top - high, wide, high))
+    font = f"font-size:{SMALL}px;font-weight:bold;font-family:system-ui, sans-serif"
+    for number, line in enumerate(lines, start=1):
+        at = {"x": f"{left + _PAD:g}", "y": f"{top - band + number * _LINE:g}"}
+        look = at | {"style": f"{font};fill:currentColor"}
+        ElementTree.SubElement(root, f"{{{SVG}}}text", look).text = line
     ElementTree.register_namespace("", SVG)
     return Figure(ElementTree.tostring(root, encoding="unicode"), alt)
-
-
-def _band(lines: list[str], top: float, wide: float, high: float) -> Element:
-    band = Element(f"{{{SVG}}}g")
-    place = {"x": "1", "y": f"{top + 1:g}", "width": f"{wide - 2:g}"}
-    look = "fill:none;stroke:currentColor;stroke-width:1.5"
-    frame = place | {"height": f"{high - _PAD + 2:g}", "style": look}
-    ElementTree.SubElement(band, f"{{{SVG}}}rect", frame)
-    font = f"font-size:{SMALL}px;font-weight:bold;font-family:system-ui, sans-serif"
-    for number, line in enumerate(lines):
-        at = {"x": f"{_PAD}", "y": f"{top + (number + 1) * _LINE:g}"}
-        text = ElementTree.SubElement(
-            band, f"{{{SVG}}}text", at | {"style": f"{font};fill:currentColor"}
-        )
-        text.text = line
-    return band

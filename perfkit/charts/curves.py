@@ -73,11 +73,16 @@ _AROUND = 1.35
 
 
 def axes(
-    drawing: Drawing, quantity: str, *, left: float = _LEFT, right: float = RIGHT
+    drawing: Drawing,
+    quantity: str,
+    *,
+    left: float = _LEFT,
+    right: float = RIGHT,
+    inner: float = HEIGHT,
 ) -> Axes:
-    """Axes with what is measured above them, and so many pixels on both sides."""
+    """Axes so high, with what is measured above and so many pixels on both sides."""
     top = canvas.TOP + 18
-    panel = canvas.place(drawing, left, top, WIDTH - left - right, HEIGHT)
+    panel = canvas.place(drawing, left, top, WIDTH - left - right, inner)
     panel.grid(axis="y", alpha=0.15, lw=0.8)
     panel.tick_params(axis="y", labelsize=SMALL)
     canvas.note(panel, quantity, (0, 1), (-left + 12, 12), fontsize=SMALL)
@@ -92,6 +97,7 @@ def picture(
     fill: Callable[[Axes], None],
     *,
     right: float = RIGHT,
+    inner: float = HEIGHT,
 ) -> Figure:
     """A picture of one such pair of axes.
 
@@ -102,20 +108,20 @@ def picture(
         words: What it shows, for who cannot see it: sentences without full stops.
         fill: Draws what is in the axes.
         right: Pixels to the right of them.
+        inner: Their height.
     """
     lines = canvas.caption_lines(list(caption))
 
     def draw(drawing: Drawing) -> None:
-        fill(axes(drawing, quantity, right=right))
+        fill(axes(drawing, quantity, right=right, inner=inner))
 
-    return canvas.paint(
-        title, lines, height(lines), f"{'. '.join([title, *words])}.", draw
-    )
+    alt = f"{'. '.join([title, *words])}."
+    return canvas.paint(title, lines, height(lines, inner), alt, draw)
 
 
-def height(lines: Sequence[str]) -> float:
+def height(lines: Sequence[str], inner: float = HEIGHT) -> float:
     """Of a picture with such axes and a caption."""
-    return canvas.TOP + 18 + HEIGHT + 44 + 16 * len(lines) + 8
+    return canvas.height(18 + inner, lines, 44)
 
 
 @dataclass(frozen=True)

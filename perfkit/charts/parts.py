@@ -15,11 +15,10 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
 from perfkit.charts.layout import near
-from perfkit.findings.diagnosis import Diagnosis, Gain, Part
+from perfkit.findings.diagnosis import Diagnosis, Gain
 from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
-from perfkit.findings.reports import grade_of, part_in_words
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import one_line
 
@@ -88,57 +87,6 @@ def _waits_in_words(variant: str, by_part: dict[str, float]) -> str:
 
 
 _MOST = 20
-_REST = "unexplained"
-
-
-def has_split(diagnosis: Diagnosis) -> bool:
-    """Whether the step was measured, and what some part takes is known."""
-    known = any(part.seconds for part in diagnosis.split.values())
-    return diagnosis.step is not None and known
-
-
-def split(diagnosis: Diagnosis) -> Figure:
-    """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
-    title = f"{diagnosis.training}: where the time of a step goes"
-    if diagnosis.step is None or not has_split(diagnosis):
-        return canvas.message(title, "The step was not taken apart.")
-    parts = list(diagnosis.split.items())[:_MOST]
-    parts.sort(key=lambda part: part[0] == _REST)
-    step_s = diagnosis.step.median_s
-    labels = [(name, (_split_in_words(p, step_s), grade_of(p))) for name, p in parts]
-    words = "; ".join(f"{name} {', '.join(texts)}" for name, texts in labels)
-    return rows.picture(
-        title,
-        labels,
-        canvas.caption_lines(
-            ["dashed: the step as given", "hatched: at most", "?: not known"]
-        ),
-        lambda axes: _draw_stair(axes, [part for _, part in parts], step_s),
-        alt=f"{title}. A step: {units.seconds(step_s)}. {words}.",
-        axis=48,
-    )
-
-
-def _split_in_words(part: Part, step_s: float) -> str:
-    return ", ".join(filter(None, part_in_words(part, step_s)))
-
-
-def _draw_stair(axes: Axes, parts: list[Part], step_s: float) -> None:
-    at, high = 0.0, step_s
-    for row, part in enumerate(parts):
-        if _split_in_words(part, step_s) == "?":
-            continue
-        sure = part.low or 0.0 if part.seconds is None else part.seconds
-        axes.barh(row, sure, 0.5, at, facecolor=BLUE, lw=0, alpha=0.75)
-        at += sure
-        high = max(high, at)
-        if part.seconds is None and part.high is not None:
-            rows.bar(axes, row, part.high - sure, (GREY, "xxxx"), at, alpha=0.75)
-            high = max(high, at + part.high - sure)
-    axes.axvline(step_s, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
-    curves.along(axes, 1.06 * high, units.seconds, "time of each step")
-
-
 # Words, colour and hatch, so that no meaning depends on the colour alone.
 _LOOKS = {
     "defect": ("a defect", RED, "////"),
@@ -265,17 +213,6 @@ def plan(finding: Finding) -> Figure:
     # Where none has stages, one may say why.
     name, note = next((pair for pair in plans if stages(pair[1])), plans[0])
     return _draw_stages(f"{name}: what TensorFlow runs", note)
-
-
-def anatomy(diagnosis: Diagnosis) -> Figure:
-    """Draw the stages of a training's own pipeline, as it was given."""
-    title = f"{diagnosis.training}: what TensorFlow runs for its data"
-    return _draw_stages(title, diagnosis.anatomy)
-
-
-def has_anatomy(diagnosis: Diagnosis) -> bool:
-    """Whether the plan of its pipeline was seen."""
-    return bool(stages(diagnosis.anatomy))
 
 
 def _draw_stages(title: str, note: Any) -> Figure:

@@ -1,15 +1,14 @@
-"""How fast is each variant? Every rate with its interval and the trials behind it."""
+"""How fast is each variant? Every rate, and every ratio, with its interval."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure
 from perfkit.charts.layout import (
     Layout,
     Row,
@@ -20,7 +19,6 @@ from perfkit.charts.layout import (
     limits,
     log_ticks,
     near,
-    thinned,
 )
 from perfkit.engine.statistics import Comparison
 from perfkit.findings import load
@@ -28,8 +26,6 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import one_line
 
-# Of the strip below: how high it is, how far from the axis, how fine.
-_MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60
 # How a dot looks: what stands out is told by its shape as well.
 _DOTS = {
     "fastest": ("D", GREEN),
@@ -47,33 +43,24 @@ def rates(finding: Finding) -> Figure:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
     rivals = describe_others(load.readings_of(finding, "cpu_other"))
-    lines = canvas.caption_lines(list(_rates_caption(finding, laid)))
-    inner, height = canvas.frame(len(stood), lines)
-    below = 0.0
-    if load.readings_of(finding, "cpu_trial"):
-        below = _MACHINE + _GAP + (_BELOW if rivals else 0)
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(row.name) for row in laid.rows]
-        texts = [
-            (" · ".join(filter(None, (row.words, row.ratio))), row.remarks)
-            for row in laid.rows
-        ]
-        axes = rows.axes(drawing, names, inner, right=rows.room(texts))
+    def draw(axes: Axes) -> None:
         _rates_set_scale(axes, laid)
         _draw_bands(axes, laid)
         for place, row in enumerate(laid.rows):
             _rates_draw_row(axes, place, row)
-            rows.beside(axes, place, *texts[place], bold=row.mark == "fastest")
-        if below:
-            left = rows.margin(names)
-            wide = WIDTH - left - rows.room(texts)
-            top = canvas.TOP + inner + 40 + _GAP / 2
-            under = canvas.place(drawing, left, top, wide, _MACHINE)
-            _draw_machine(under, finding, rivals)
 
-    words = _rates_in_words(finding, laid, rivals)
-    return canvas.paint(title, lines, height + below, f"{title}. {words}", draw)
+    return rows.picture(
+        title,
+        [
+            (row.name, (" · ".join(filter(None, (row.words, row.ratio))), row.remarks))
+            for row in laid.rows
+        ],
+        canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
+        draw,
+        alt=f"{title}. {_rates_in_words(finding, laid, rivals)}",
+        bold={row.name for row in laid.rows if row.mark == "fastest"},
+    )
 
 
 def _rates_set_scale(axes: Axes, laid: Layout) -> None:
@@ -124,25 +111,6 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
         axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
     if ends[1] > high:
         axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
-
-
-def _draw_machine(axes: Axes, finding: Finding, rivals: str) -> None:
-    """One narrow strip: how much of the machine the run had, and how much others."""
-    cores, names = load.cores(finding), ("cpu_trial", "cpu_other")
-    available = [name for name in names if load.readings_of(finding, name)]
-    when, mine, *theirs = load.together(finding, available)
-    total = [min(cores, sum(values)) for values in zip(mine, *theirs, strict=True)]
-    mine = [min(cores, value) for value in mine]
-    x, low, high = thinned(when, mine, total, limit=_POINTS)
-    axes.fill_between(x, low, color=BLUE, alpha=0.45, lw=0)
-    axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
-    axes.set_xlim(0, load.times(finding)[-1])
-    axes.set_ylim(0, cores)
-    axes.xaxis.set_visible(False)
-    axes.set_yticks([cores / 2], [rows.MACHINE])
-    axes.tick_params(axis="y", pad=12, labelsize=SMALL)
-    canvas.note(axes, f"{cores:g} cores", (1, 0.5), (12, 0))
-    canvas.note(axes, rivals, (0, 0), (0, -10))
 
 
 def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:

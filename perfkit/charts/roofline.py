@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, WIDTH, Figure
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure
 from perfkit.charts.layout import log_ticks
 from perfkit.engine.statistics import Timing
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess
 
-_LEFT, _RIGHT = 64, 250
-_HEIGHT, _LABEL = 300, 19
+_RIGHT, _HEIGHT, _LABEL = 250, 300, 19
 # Beyond this a number of a file is no speed and no amount of work.
 _SOUND = 1e18
 _DASHES = ("-", "--", ":")
@@ -73,20 +71,24 @@ def roofline(finding: Finding) -> Figure:
     plane = _read(finding)
     if plane is None:
         return canvas.message(title, "No variant reports its arithmetic and its bytes.")
-    lines = canvas.caption_lines([*_caption(plane), *guess(finding).caption])
     inner = max(_HEIGHT, _LABEL * (len(plane.points) + len(plane.flat)))
-    height = canvas.TOP + inner + 44 + 16 * len(lines) + 8
 
-    def draw(drawing: Drawing) -> None:
-        width = WIDTH - _LEFT - _RIGHT
-        axes = canvas.place(drawing, _LEFT, canvas.TOP, width, inner)
+    def fill(axes: Axes) -> None:
         _set_scales(axes, plane)
         _draw_roofs(axes, plane)
         for point in plane.points:
             _draw_point(axes, point, finding)
         _name_all(axes, plane, _LABEL / inner)
 
-    return canvas.paint(title, lines, height, f"{title}. {_in_words(plane)}", draw)
+    return curves.picture(
+        title,
+        "GFLOP/s (logarithmic)",
+        [*_caption(plane), *guess(finding).caption],
+        _in_words(plane),
+        fill,
+        right=_RIGHT,
+        inner=inner,
+    )
 
 
 def has_roofline(finding: Finding) -> bool:
@@ -152,17 +154,11 @@ def _set_scales(axes: Axes, plane: Roofline) -> None:
     y = [end for point in plane.points for end in (point.low, point.high)]
     y += plane.flat.values()
     left, right, bottom, top = min(x) / 4, max(x) * 4, min(y) / 1.5, max(y) * 1.5
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(left, right)
-    axes.set_ylim(bottom, top)
+    axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
     curves.put(axes, log_ticks(left, right), units.significant)
     axes.set_xlabel("multiplications and additions per byte (logarithmic)")
     ticks = log_ticks(bottom, top)
     curves.ticks(axes, ticks, lambda speed: units.significant(speed / 1e9))
-    axes.tick_params(axis="y", labelsize=SMALL)
-    axes.grid(axis="y", alpha=0.15, lw=0.8)
-    axes.set_ylabel("GFLOP/s (logarithmic)")
 
 
 def _draw_roofs(axes: Axes, plane: Roofline) -> None:
@@ -227,17 +223,14 @@ def _caption(plane: Roofline) -> Iterator[str]:
     yield "■ baseline"
 
 
-def _in_words(plane: Roofline) -> str:
-    sentences = [
-        f"{name} {units.significant(flat / 1e9)} GFLOP/s"
-        for name, flat in plane.flat.items()
-    ]
-    sentences.append(f"Memory {units.size(plane.memory)}/s")
+def _in_words(plane: Roofline) -> Iterator[str]:
+    for name, flat in plane.flat.items():
+        yield f"{name} {units.significant(flat / 1e9)} GFLOP/s"
+    yield f"Memory {units.size(plane.memory)}/s"
     for point in plane.points:
         share = units.percent(point.speed / plane.above(point))
-        sentences.append(
+        yield (
             f"{point.name} {units.significant(point.speed / 1e9)} GFLOP/s "
             f"at {units.significant(point.intensity)} per byte, {share} of what the "
             "roofs allow"
         )
-    return ". ".join(sentences) + "."

@@ -13,7 +13,8 @@ from perfkit.findings.text import plain
 
 _LONGEST_NAME = 34
 _GAP = 12
-MACHINE = "the machine"
+# The axes begin at least so far from the left: below them stand numbers and a word.
+_LEAST_NAME = "the machine"
 # Colour and hatch, so that no meaning hangs on the colour alone.
 Look = tuple[str, str]
 
@@ -43,7 +44,8 @@ def picture(
         right: Pixels for the words; None for what they need.
         bold: Rows whose words stand out.
     """
-    inner, outer = canvas.frame(len(labels) * height, lines, axis=axis)
+    inner = max(1.0, len(labels) * height) * canvas.ROW
+    outer = canvas.height(inner, lines, axis)
 
     def put(drawing: Drawing) -> None:
         names = [name(variant) for variant, _ in labels]
@@ -62,8 +64,8 @@ def name(variant: str) -> str:
 
 
 def margin(names: Sequence[str]) -> float:
-    """Pixels before the axes; what stands below them is named there as well."""
-    return 12 + canvas.text_width([*names, MACHINE]) + _GAP
+    """Pixels before the axes."""
+    return 12 + canvas.text_width([*names, _LEAST_NAME]) + _GAP
 
 
 def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:

@@ -147,7 +147,7 @@ def timeline(finding: Finding) -> Figure:
     lines = canvas.caption_lines([rate, *marks])
     inner = len(lanes) * _LANE
     below = sum(HEIGHT + GAP for _ in panels)
-    height = canvas.TOP + inner + below + 40 + 16 * len(lines) + 8
+    height = canvas.height(inner + below, lines)
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(lane) for lane in lanes]

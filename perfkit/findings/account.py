@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfkit.findings.edit import place_in_words
 from perfkit.findings.report import Verdict
 from perfkit.findings.shown import Replayable
+from perfkit.findings.text import place_in_words
 from perfkit.machine.record import Machine
 
 # What a second went into. What no line explains is ``elsewhere``.

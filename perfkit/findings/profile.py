@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit import units
 from perfkit.findings import reading, shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
-from perfkit.findings.tables import frame
+from perfkit.findings.shown import frame
 from perfkit.findings.text import minute, one_line
 from perfkit.machine.record import Machine
 

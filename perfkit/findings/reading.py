@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from perfkit.engine.trial import LOSSES, Trial
 from perfkit.errors import BadFileError
-from perfkit.findings import early_diagnosis
 from perfkit.findings.account import KINDS, Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
@@ -93,8 +92,6 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
         noun = kind
         _refuse_large(data, name, noun)
     record_type = kinds[noun]
-    if record_type is Diagnosis:
-        early_diagnosis.complete(document)
     _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.

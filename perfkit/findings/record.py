@@ -7,7 +7,7 @@ from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.trial import Trial
 
 # Whoever makes a finding makes its verdict, and takes both from here.
-from perfkit.findings.edit import Edit as Edit
+from perfkit.findings.report import Edit as Edit
 from perfkit.findings.report import Fact as Fact
 from perfkit.findings.report import Verdict as Verdict
 from perfkit.findings.shown import Charted, table

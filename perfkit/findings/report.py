@@ -7,17 +7,24 @@ a log, by ``in_html`` for a notebook and for a page.
 
 import functools
 import io
-from collections.abc import Iterable, Iterator
+import itertools
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from markupsafe import Markup
 
-from perfkit import units
+from perfkit import __version__, units
 from perfkit.engine.statistics import Sure
-from perfkit.findings.edit import Edit
-from perfkit.findings.text import as_sentence, one_line, printable, templates
+from perfkit.findings.text import (
+    as_sentence,
+    one_line,
+    place_in_words,
+    printable,
+    templates,
+)
 from perfkit.machine.environment import is_named
 
 if TYPE_CHECKING:
@@ -115,6 +122,68 @@ class Listing:
         """The numbers of the kinds that any line has a share of."""
         shares = list(zip(*(row.kinds for row in self.rows if row.kinds), strict=False))
         return [number for number, share in enumerate(shares) if any(share)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """Lines of code, and what to write in their place.
+
+    Attributes:
+        file: Its name, without a folder; "" for a cell that was run.
+        cell: Of a notebook: which of its cells of code, from 1, and ``line`` counts in
+            it; 0 for all else.
+        line: The first of the old lines, from 1; 0 for code that is an example.
+        old: What stands there; where lines are only added, the one that they follow.
+        new: What to write there; "" where lines are only deleted, and None where the
+            place is known and what to write is not.
+    """
+
+    file: str = ""
+    cell: int = 0
+    line: int = 0
+    old: str
+    new: str | None
+
+    @property
+    def lines(self) -> range:
+        """The numbers of the old lines."""
+        return range(self.line, self.line + self.old.count("\n") + 1)
+
+    @property
+    def where(self) -> str:
+        """The place in words: ``"train.py, line 12"``; "" for an example."""
+        if not self.line:
+            return ""
+        last = self.line + self.old.count("\n")
+        several = f"lines {self.line}-{last}"
+        lines = several if last > self.line else f"line {self.line}"
+        return place_in_words(self.file, self.cell, lines)
+
+    def signed(self) -> Iterator[tuple[str, str]]:
+        """Each line after ``"-"`` if it goes, ``"+"`` if it comes, else ``" "``."""
+        old, new = self.old.split("\n"), (self.new or "").split("\n")
+        # Deeply nested code keeps its shape, not its distance from the margin.
+        lines = textwrap.dedent("\n".join([*old, *new])).split("\n")
+        before, after = lines[: len(old)], lines[len(old) :] if self.new else []
+        leading = _alike(before, after)
+        behind = _alike(before[leading:][::-1], after[leading:][::-1])
+        end, last = len(before) - behind, len(after) - behind
+        yield from ((" ", line) for line in before[:leading])
+        gone = " " if self.new is None else "-"
+        yield from ((gone, line) for line in before[leading:end])
+        yield from (("+", line) for line in after[leading:last])
+        yield from ((" ", line) for line in before[end:])
+
+    def __str__(self) -> str:
+        """The place, and under it what goes and what comes."""
+        lines = [f"  {sign} {line}" for sign, line in self.signed()]
+        return "\n".join([self.where, *lines] if self.where else lines)
+
+
+def _alike(lines: Sequence[str], other_lines: Sequence[str]) -> int:
+    """How many lines are the same before the first that is not."""
+    matches = (a == b for a, b in zip(lines, other_lines, strict=False))
+    return len(list(itertools.takewhile(bool, matches)))
 
 
 @dataclass(frozen=True)
@@ -416,3 +485,9 @@ def _macros() -> "TemplateModule":
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
     joined = "".join(map(str.strip, text.splitlines()))
     return templates().from_string(joined).module
+
+
+def render(template: str, **values: Any) -> str:
+    """Lay a page out; whatever is put into its template is escaped."""
+    values |= {"version": __version__, "style": Markup(STYLE)}
+    return templates().get_template(template).render(values)

@@ -13,7 +13,13 @@ from perfkit.engine.measurement import CONTROL, OWN
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.engine.trial import ONE_PROCESS
 from perfkit.findings import account_report, load, shown
-from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, Diagnosis, Part
+from perfkit.findings.diagnosis import (
+    ARGUMENTS,
+    TOGETHER,
+    WITHOUT_INPUT,
+    Diagnosis,
+    Part,
+)
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Fold, Report, Table, Verdict
@@ -108,11 +114,7 @@ def of_diagnosis(diagnosis: Diagnosis) -> Report:
             _split(diagnosis),
             Fold(
                 "Everything that was tried, and what was not",
-                tables=(
-                    _limits(diagnosis),
-                    _unclaimed(diagnosis),
-                    _untested(diagnosis),
-                ),
+                tables=(_unclaimed(diagnosis),),
             ),
             _anatomy(diagnosis),
             *_common_folds(finding, repeat),
@@ -142,8 +144,8 @@ def facts(finding: Finding) -> Fold:
     machine = finding.machine
     groups: dict[str, Mapping[str, Any]] = {
         "Parameters": finding.parameters,
-        "Machine": _machine(finding),
-        "Libraries": machine.versions,
+        "Drivers": {gpu.name: gpu.driver for gpu in machine.gpus},
+        "Libraries": {"Python": machine.python} | machine.versions,
         "Environment variables": machine.environment,
         # The parts of a machine have a table of their own.
         "Noted during the run": {k: v for k, v in finding.notes.items() if k != NOTE},
@@ -394,30 +396,6 @@ def _failures(finding: Finding) -> Iterator[str]:
     )
 
 
-def _machine(finding: Finding) -> dict[str, str]:
-    machine = finding.machine
-    present = machine.memory_present
-    installed = (
-        f" of {units.size(present)}" if present and present != machine.memory else ""
-    )
-    rows = {
-        "processor": machine.cpu,
-        "cores": f"{units.significant(machine.cores_granted)} of {machine.cores}",
-        "memory": f"{units.size(machine.memory)}{installed}",
-        "system": machine.system,
-        "Python": machine.python,
-    }
-    for number, gpu in enumerate(machine.gpus):
-        memory = units.size(gpu.memory) if gpu.memory is not None else ""
-        driver = f"driver {gpu.driver}" if gpu.driver else ""
-        able = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
-        details = filter(None, (gpu.name, memory, driver, able))
-        rows[f"GPU {number}"] = ", ".join(details)
-    if not machine.gpus:
-        rows["GPU"] = machine.no_gpu or "none"
-    return rows
-
-
 def _text(value: Any) -> str:
     """A parameter or a note as one line; most are plain words or numbers."""
     if isinstance(value, str):
@@ -508,23 +486,6 @@ def _split(diagnosis: Diagnosis) -> Fold:
     return Fold(title, tables=(Table(title, headings, rows),))
 
 
-def _limits(diagnosis: Diagnosis) -> Table:
-    rows = []
-    if diagnosis.together:
-        names = ", ".join(f'"{name}"' for name in diagnosis.together.changes)
-        rows.append(("all of it together", diagnosis.together.speedup.interval, names))
-    if diagnosis.ceiling:
-        explanation = "every step on one batch: no faster pipeline brings more"
-        rows.append(("without any input", diagnosis.ceiling.interval, explanation))
-    rows += [
-        (comparison.variant, comparison.interval, _of_line(comparison, where))
-        for comparison in diagnosis.comparisons
-        if (where := diagnosis.left_out.get(comparison.variant))
-    ]
-    headings = ("change", "as fast", "what ran")
-    return Table("The most you can gain", headings, tuple(rows))
-
-
 def _of_line(comparison: Comparison, where: str) -> str:
     """What a fix of a line brings at most, in a sentence."""
     if not (comparison.is_judged and comparison.ends):
@@ -564,40 +525,36 @@ def _stage(stage: Stage, slowest: Any) -> tuple[str, ...]:
 
 
 def _unclaimed(diagnosis: Diagnosis) -> Table:
+    """What no cause claims: what it brought, or why it was not tried."""
     claimed = {cause.change for cause in diagnosis.causes} | {diagnosis.baseline}
-    limits = (
-        diagnosis.ceiling,
-        diagnosis.together.speedup if diagnosis.together else None,
-    )
-    ratios = {gain.estimate for gain in limits if gain is not None}
-    rows = tuple(
-        (standing.variant, *_what_came_of(standing, diagnosis.aside))
+    rows = [
+        (standing.variant, *_what_came_of(standing, diagnosis))
         for standing in standings(diagnosis.finding)
         if standing.variant not in claimed
-        and not (standing.comparison and standing.variant in diagnosis.left_out)
-        and not (standing.comparison and standing.comparison.ratio in ratios)
-    )
-    headings = ("change", "as fast", "what that shows")
-    return Table("Tried, and not claimed", headings, rows)
+    ]
+    reasons = diagnosis.untested | dict.fromkeys(diagnosis.unmeasured, _UNMEASURED)
+    rows += [
+        (name, "not tested", without_marks(reason)) for name, reason in reasons.items()
+    ]
+    headings = ("change or cause", "as fast", "what that shows")
+    return Table("Everything that was tried, and what was not", headings, tuple(rows))
 
 
-def _what_came_of(standing: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
-    compared = standing.comparison
+def _what_came_of(standing: Standing, diagnosis: Diagnosis) -> tuple[str, str]:
+    compared, name = standing.comparison, standing.variant
     if compared is None:
         return "not measured", standing.problem
-    words = [compared.judgement]
-    if compared.verdict == "faster" and compared.ratio < _WORTH:
-        words = ["faster, but by too little to be worth a change"]
+    if where := diagnosis.left_out.get(name):
+        return compared.interval, _of_line(compared, where)
+    words = compared.judgement
+    if name == TOGETHER and diagnosis.together:
+        words = f"all at once: {', '.join(diagnosis.together.changes)}"
+    elif name == WITHOUT_INPUT and diagnosis.ceiling:
+        words = "every step on one batch: no faster pipeline brings more"
+    elif name in diagnosis.aside:
+        words = "faster, but it changes what the model learns: fix the defects first"
+    elif compared.verdict == "faster" and compared.ratio < _WORTH:
+        words = "faster, but by too little to be worth a change"
     elif compared.verdict == "faster" and not compared.stands_out:
-        words = ["faster, perhaps by chance, because so many changes were tried"]
-    if standing.variant in aside:
-        words = ["faster, but it changes what the model learns: fix the defects first"]
-    return compared.interval, "; ".join(filter(None, [*words, standing.problem]))
-
-
-def _untested(diagnosis: Diagnosis) -> Table:
-    rows = tuple(
-        (cause, without_marks(reason)) for cause, reason in diagnosis.untested.items()
-    )
-    rows += tuple((f'"{name}"', _UNMEASURED) for name in diagnosis.unmeasured)
-    return Table("Not tested", ("cause or change", "why"), rows)
+        words = "faster, perhaps by chance, because so many changes were tried"
+    return compared.interval, "; ".join(filter(None, (words, standing.problem)))

@@ -6,11 +6,12 @@ beside the other texts about that kind, and registers itself here.
 
 import functools
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from perfkit.errors import need
 from perfkit.findings.report import Report, in_html, in_text
 from perfkit.findings.text import minute
 from perfkit.machine.record import Machine
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # By package of the records, the modules that register. They are imported when a record
 # is first shown: a package that imported them itself would slow `import perfkit`.
 _PRESENTERS = {
-    "perfkit.findings": ("account_report", "reports", "tables"),
+    "perfkit.findings": ("account_report", "reports", "standing"),
     "perfkit.machines": ("report",),
 }
 # Charts belong to questions, and those stand above what is found.
@@ -57,6 +58,18 @@ def table(record: object) -> "DataFrame":
     """The rows of a record."""
     rows: DataFrame = registered(table, record)(record)
     return rows
+
+
+def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> "DataFrame":
+    """Make a DataFrame of these rows.
+
+    Raises:
+        MissingPartError: pandas is not installed.
+    """
+    need("pandas", "A DataFrame", "tables")
+    from pandas import DataFrame
+
+    return DataFrame(rows, columns=list(columns))
 
 
 class Shown:

@@ -20,8 +20,7 @@ from perfkit.findings.reading import (
     parse,
 )
 from perfkit.findings.record import Finding
-from perfkit.findings.shown import Saved
-from perfkit.findings.tables import frame
+from perfkit.findings.shown import Saved, frame
 from perfkit.findings.text import minute, plain
 
 if TYPE_CHECKING:
@@ -164,15 +163,16 @@ def write_as(path: str | Path, data: bytes, kind: str, hint: str = "") -> Path:
     """Write a document of this kind, whole or not at all.
 
     Raises:
-        PerfkitError: It cannot be written there; ``hint`` ends the sentence. What was
+        BadFileError: It cannot be written there; ``hint`` ends the sentence. What was
             there is as it was before.
     """
     path = Path(os.path.expanduser(path))
     try:
         write_whole(path, data)
     except OSError as error:
-        raise PerfkitError(
-            f"The {kind} could not be saved as {path} ({error.strerror or error}): "
+        reason = error.strerror or error
+        raise BadFileError(
+            f"The {kind} could not be saved as {plain(str(path))} ({reason}): "
             f"{remedy(error)}.{hint}"
         ) from error
     return path

@@ -22,17 +22,16 @@ _LONGEST = 300
 _LOOKED_AT = 8
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\n\t") -> str:
     """Keep what can be printed: no escapes, no change of direction.
 
-    Line breaks and tabs stay; any other white space becomes a blank.
+    The characters ``kept`` stay; any other white space becomes a blank.
     """
     if text.isprintable():
         return text
     return "".join(
-        c if c.isprintable() or c in "\n\t" else " "
+        c if c.isprintable() or c in kept else " " if c.isspace() else ""
         for c in text.replace("\r\n", "\n")
-        if c.isprintable() or c.isspace()
     )
 
 
@@ -79,6 +78,12 @@ def as_budget(seconds: float, training: str = "") -> str:
 def as_sentence(words: str) -> str:
     """Words with a capital and a full stop; "" for none."""
     return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def place_in_words(file: str, cell: int, lines: str) -> str:
+    """Lines of a file, of a cell of a notebook, or of a cell that was just run."""
+    where = f"code cell {cell}" if cell else "" if file else "cell"
+    return ", ".join(filter(None, (file, where, lines)))
 
 
 def paragraphs(text: str, **values: Any) -> tuple[str, ...]:

@@ -55,7 +55,6 @@ def open_lab(
     notebook: str = FIRST_NOTEBOOK,
     browser: bool = True,
     port: int | None = None,
-    state: Path | None = None,
 ) -> NoReturn:
     """Become a JupyterLab server for the files under ``root``; does not return.
 
@@ -69,8 +68,6 @@ def open_lab(
             exist, its folder is shown, or ``root``.
         browser: Whether to open a browser on it.
         port: The first port to try; the next free one is taken. None for 8888.
-        state: Where JupyterLab keeps settings and workspaces; None for the user's
-            state folder.
 
     Raises:
         BadFileError: ``root`` is no folder, or something cannot be written.
@@ -89,7 +86,7 @@ def open_lab(
         for sentence in refresh(shipped.parent, root):
             print(sentence)
         notebook = notebook.removeprefix(f"{shipped.parent.name}/")
-    folders = _folders(root, state or _state_folder())
+    folders = _folders(root)
     _make(folders)
     command = _command(root, first_url(root, notebook), browser=browser, port=port)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
@@ -121,12 +118,6 @@ def first_url(root: Path, notebook: str) -> str:
     return "/lab"
 
 
-def _state_folder() -> Path:
-    import platformdirs
-
-    return platformdirs.user_state_path("perfkit", appauthor=False) / "lab"
-
-
 def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[str]:
     options = {
         "config": _HERE / "jupyter_server_config.py",
@@ -140,8 +131,11 @@ def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[s
     return [sys.executable, "-m", "jupyterlab", *flags]
 
 
-def _folders(root: Path, state: Path) -> Mapping[str, Path]:
+def _folders(root: Path) -> Mapping[str, Path]:
     """Where Jupyter keeps what, by the variable that tells it so."""
+    import platformdirs
+
+    state = platformdirs.user_state_path("perfkit", appauthor=False) / "lab"
     # What is open in one folder must not come up in another one.
     workspace = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
     return {

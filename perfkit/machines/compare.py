@@ -14,10 +14,9 @@ from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.page.page import laid_out, page_of, save
+from perfkit.findings.page.export import laid_out, page_of, save
 from perfkit.findings.report import in_html
-from perfkit.findings.shown import Shown, registered
-from perfkit.findings.tables import frame
+from perfkit.findings.shown import Shown, frame, registered
 from perfkit.findings.text import one_line, plain
 from perfkit.findings.training import UNEXPLAINED
 from perfkit.machine.record import computing

@@ -84,15 +84,12 @@ def _rate(benchmark: BenchmarkRate) -> str:
     return f"{text}, {share} its limit"
 
 
-def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str:
-    """Say what is in a file of so many bytes and what is not, before it is sent.
-
-    ``names`` is what puts the host and user name in.
-    """
+def preview(passport: Passport, size: int) -> str:
+    """Say what is in a file of so many bytes and what is not, before it is sent."""
     owner = {"host": passport.host, "user": passport.user}
     private = [f"the {k}'s name, {n}, as you asked" for k, n in owner.items() if n]
     hidden = " and ".join(key for key, name in owner.items() if not name)
-    left_out = [f"the {hidden} name ({names} puts them in)"] if hidden else []
+    left_out = [f"the {hidden} name (`--with-names` puts them in)"] if hidden else []
     left_out += ["paths of your folders, addresses, secrets, your data"]
     left_out += ["code that runs when somebody reads the file"]
     lines = [f"In this file ({units.size(size)}):"]

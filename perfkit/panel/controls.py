@@ -16,8 +16,6 @@ from perfkit.questions.parameters import (
 )
 from perfkit.training.diagnose.diagnose import AUTO, in_seconds
 
-# A wider range has no place for a thumb that is moved by hand.
-_SLIDER_REACH = 100.0
 _ROWS = 7
 _NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
@@ -30,7 +28,8 @@ class Controls:
     """What can be set before a run, each a widget.
 
     Args:
-        experiment: Whose parameters there are controls for; their first values.
+        experiment: Whose parameters there are controls for; their first values. None
+            for a run that has none.
         budget: The seconds that are set at first; None for as many as it needs.
         guess: The guess that is set at first.
         auto: Whether the budget may be left to what is measured.
@@ -41,31 +40,30 @@ class Controls:
 
     def __init__(
         self,
-        experiment: Experiment,
+        experiment: Experiment | None,
         budget: float | None,
         guess: str,
         *,
         auto: bool = False,
     ) -> None:
         self._experiment = experiment
-        self._parameters = parameters_of(type(experiment))
-        values = experiment.parameters
+        self._parameters = parameters_of(type(experiment)) if experiment else ()
+        values = experiment.parameters if experiment else {}
+        variants = tuple(experiment.make_variants()) if experiment else ()
         self.by_name: dict[str, Any] = {
             p.name: control(p, values[p.name]) for p in self._parameters
         }
         self.by_name["guess"] = widgets.Combobox(
             value=guess,
-            options=tuple(experiment.make_variants()),
-            placeholder="a variant, or 3x",
+            options=variants,
+            placeholder="a variant, or 3x" if variants else "such as 3x",
             continuous_update=False,
             **labelled("your guess", _GUESS),
         )
         # It stands beside Run, where there is no column of labels.
         self.by_name["guess"].style.description_width = "initial"
         self.by_name["budget"] = (
-            auto_budget_control(budget)
-            if auto or budget is None
-            else budget_control(budget)
+            _auto_budget(budget) if auto else _number(_BUDGET, float, budget, "budget")
         )
 
     @property
@@ -82,12 +80,14 @@ class Controls:
         """The guess that is set."""
         return str(self.by_name["guess"].value).strip()
 
-    def experiment(self) -> Experiment:
-        """Make the experiment that is set.
+    def experiment(self) -> Experiment | None:
+        """Make the experiment that is set; None where the run has none.
 
         Raises:
             BadParameterError: A value that the experiment does not accept.
         """
+        if self._experiment is None:
+            return None
         values = {p.name: _value(self.by_name[p.name]) for p in self._parameters}
         return dataclasses.replace(self._experiment, **values)
 
@@ -138,28 +138,14 @@ def boxed(css: str, *parts: Any) -> Any:
     return box
 
 
-def budget_control(budget: float) -> Any:
-    """The widget of the seconds to spend."""
-    return _number(_BUDGET, float, budget, "budget")
-
-
-def auto_budget_control(budget: float | None) -> Any:
+def _auto_budget(budget: float | None) -> Any:
     """The widget of the seconds to spend, which may be left to the training."""
     seconds = AUTO if budget is None else f"{budget:g}"
     tooltip = "Seconds to spend, or auto: as many as it needs, at most 600"
-    return text_control(seconds, **labelled("budget (s)", tooltip))
+    return _text_control(seconds, **labelled("budget (s)", tooltip))
 
 
-def guess_control(guess: str, placeholder: str) -> Any:
-    """The widget of what a reader expects, in words of their own."""
-    label = labelled("your guess", "The report and the chart show it")
-    field = text_control(guess, placeholder=placeholder, **label)
-    # It stands beside buttons, where there is no column of labels.
-    field.style.description_width = "initial"
-    return field
-
-
-def text_control(value: str, **traits: Any) -> Any:
+def _text_control(value: str, **traits: Any) -> Any:
     """The widget of a line of text; it changes once that is typed to its end."""
     return widgets.Text(value=value, continuous_update=False, **traits)
 
@@ -167,8 +153,8 @@ def text_control(value: str, **traits: Any) -> Any:
 def control(parameter: Parameter, value: Any) -> Any:
     """Make the widget of one parameter; help is shown on hover, the unit in the label.
 
-    A number in a wide range is typed, in a narrow one moved by a slider. One of several
-    words is a list to open, several of them a list to mark.
+    A number is typed. One of several words is a list to open, several of them a list
+    to mark.
     """
     match parameter.accepts:
         case Range():
@@ -177,24 +163,16 @@ def control(parameter: Parameter, value: Any) -> Any:
             return _choice(parameter, options, value, many=many)
         case Folder():
             labels = labelled(_name(parameter.name), f"{parameter.help} (a path)")
-            return text_control(str(value), placeholder="none", **labels)
+            return _text_control(str(value), placeholder="none", **labels)
     kinds = {bool: widgets.Checkbox, int: widgets.IntText, float: widgets.FloatText}
     kind = kinds.get(parameter.type, widgets.Text)
     return kind(value=value, **labelled(_name(parameter.name), parameter.help))
 
 
 def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
-    narrow = accepts.low > 0 and accepts.high <= _SLIDER_REACH * accepts.low
+    ends = {"min": kind(accepts.low), "max": kind(accepts.high)}
     is_integer = kind is int
-    ends: dict[str, Any] = {"min": accepts.low, "max": accepts.high}
-    if is_integer:
-        ends = {end: int(number) for end, number in ends.items()}
-    widget_type = {
-        (True, True): widgets.IntSlider,
-        (True, False): widgets.FloatSlider,
-        (False, True): widgets.BoundedIntText,
-        (False, False): widgets.BoundedFloatText,
-    }[narrow, is_integer]
+    widget_type = widgets.BoundedIntText if is_integer else widgets.BoundedFloatText
     unit = f" ({accepts.unit})" if accepts.unit else ""
     limits = f"{accepts.low:g} to {accepts.high:g} {accepts.unit}".rstrip()
     labels = labelled(_name(name) + unit, f"{accepts.help}: {limits}")

@@ -1,35 +1,20 @@
-"""The live chart: the final chart of a run, filling in, and its points over time.
+"""The live chart: the final chart of a run, filling in, above the machine's load.
 
-What the chart shows is the widget's state, sent where it has changed. An update carries
-the new points and what is being done, and nothing that the page has already. Every few
-seconds all points go out as state as well: a page that missed a message is whole again
-then, and one that is reloaded asks for that state.
+All that it shows is the widget's state: what is being done goes out with each update,
+the picture once a second, and all of it in words every few seconds. A page that is
+loaded again asks for that state, and is whole then.
 """
 
-import collections
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import anywidget
-import numpy as np
 import traitlets
-from numpy.typing import NDArray
 
-from perfkit.charts.layout import describe_others, layout, leads
-from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.plan import (
-    Event,
-    Finished,
-    Prepared,
-    Progress,
-    Sampled,
-    Ticked,
-    TrialEnded,
-    TrialStarted,
-)
+from perfkit.charts.layout import describe_others, layout, leads, thinned
+from perfkit.engine.plan import Event, Prepared, Sampled, Ticked, TrialStarted
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
 from perfkit.findings.standing import (
@@ -42,11 +27,8 @@ from perfkit.findings.standing import (
 )
 from perfkit.progress import Meter
 
-# As many rows as a run that keeps to its budget makes, and as many as are kept.
-_ROWS, CAPACITY = 480, 600
-# More rows a second say no more to the eye.
-_SHORTEST_S = 0.2
-_NOTHING = math.nan
+# Of a run that has more, every second one is enough, then every fourth.
+_MOST_SAMPLES = 4000
 _FIRST = (
     "The first round is running, and the first answer comes when it ends. Hollow dots "
     "show its steps so far."
@@ -54,128 +36,55 @@ _FIRST = (
 
 
 class Points:
-    """The rows of one run so far.
+    """What one run has told so far, as its chart shows it.
 
     Args:
         variants: The variants to draw, in order; others are left out.
-        budget: Seconds that the run will take.
         cores: What counts as the whole of the machine's processor time.
-        gpus: How many GPUs there are to be seen.
 
     Attributes:
-        load: What the columns after those of the variants hold.
-        total: How many rows there have been.
+        total: How many samples of the machine there have been.
     """
 
-    def __init__(
-        self, variants: Sequence[str], budget: float, cores: float, gpus: int = 0
-    ) -> None:
-        self._place = {name: place for place, name in enumerate(variants)}
-        self._period = max(_SHORTEST_S, budget / _ROWS)
-        self._cores, self._gpus = max(cores, 1.0), gpus
-        self.load = ["this training", "other programs", "the machine's speed"]
-        self.load += ["GPU busy"] * (gpus > 0)
+    def __init__(self, variants: Sequence[str], cores: float) -> None:
         self.total = 0
-        # What each variant's rates are divided by; None where they stay as they are.
-        self._own: NDArray[np.float32] | None = None
+        self._cores = max(cores, 1.0)
         self._benchmarks: dict[str, Microbenchmark] = {}
-        self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
         self._meters = {name: Meter() for name in variants}
-        self._samples: list[dict[str, float | None]] = []
-        self._best_core_speed = _NOTHING
-        self._now = self._last = 0.0
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return 1 + len(self._place) + len(self.load)
+        # When, and how many cores the run and others kept busy; one sample in so many.
+        self._load: list[tuple[float, float, float]] = []
+        self._every = 1
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
         match event:
-            case Prepared(notes) if microbenchmarks(notes):
+            case Prepared(notes):
                 self._benchmarks = microbenchmarks(notes)
-                self._own = np.full(len(self._place), _NOTHING, np.float32)
-            case Ticked(variant, ticks):
-                if variant in self._meters:
-                    self._meters[variant].read(ticks)
-                self._now = max(self._now, ticks[-1][0])
+            case TrialStarted(variant, _, _) if variant in self._meters:
+                self._meters[variant].begin()
+            case Ticked(variant, ticks) if variant in self._meters:
+                self._meters[variant].read(ticks)
             case Sampled(values):
-                self._samples.append(values)
-            case TrialStarted(variant, _, at):
-                if variant in self._meters:
-                    self._meters[variant].begin()
-                self._now = max(self._now, at)
-            case TrialEnded(trial, measured):
-                # Trials that took turns end together and bring one measurement.
-                if trial.variant != CONTROL:
-                    self._estimate(measured)
-            case Finished(measured):
-                self._estimate(measured)
-            case Progress(spent, _):
-                self._now = max(self._now, spent)
+                self._sample(*map(values.get, ("t", "cpu_trial", "cpu_other")))
 
-    def take(self, *, partial: bool = False) -> NDArray[np.float32]:
-        """Give the rows that are new since the last call, shape (rows, width).
-
-        With ``partial`` what is there makes a row, however little.
-        """
-        news = self._samples or any(meter for meter in self._meters.values())
-        if self._now - self._last < self._period and not (partial and news):
-            return np.empty((0, self.width), np.float32)
-        row = [self._now, *(meter.take() for meter in self._meters.values())]
-        row += self._load_since()
-        self._last = self._now
-        self._rows.append(row)
+    def _sample(
+        self, at: float | None, mine: float | None, others: float | None
+    ) -> None:
         self.total += 1
-        return self._relative([row])
+        if self.total % self._every or at is None or mine is None or others is None:
+            return
+        self._load.append((at, mine, others))
+        if len(self._load) > _MOST_SAMPLES:
+            del self._load[::2]
+            self._every *= 2
 
-    def all(self) -> NDArray[np.float32]:
-        """Give every row that is kept, shape (rows, width)."""
-        return self._relative(list(self._rows))
-
-    def _load_since(self) -> list[float]:
-        samples, self._samples = self._samples, []
-        core_speed = _mean(samples, "core_speed")
-        self._best_core_speed = float(np.fmax(self._best_core_speed, core_speed))
-        load = [
-            *(
-                # What is unknown stays so: not a number, and no whole machine.
-                float(np.minimum(_mean(samples, name) / self._cores, 1.0))
-                for name in ("cpu_trial", "cpu_other")
-            ),
-            core_speed,
-        ]
-        if self._gpus:
-            busy = [_mean(samples, f"gpu{n}_busy") for n in range(self._gpus)]
-            load.append(_mean_of(busy))
-        return load
-
-    def _relative(self, rows: list[list[float]]) -> NDArray[np.float32]:
-        """The rows with the machine's speed as a share of the best seen so far."""
-        numbers = np.array(rows, np.float32).reshape(-1, self.width)
-        numbers[:, 1 + len(self._place) + 2] /= self._best_core_speed
-        if self._own is not None:
-            rates = numbers[:, 1 : 1 + len(self._place)]
-            for row in rates:
-                # The first rate stands for its own until that is known better.
-                self._own = np.where(np.isnan(self._own), row, self._own)
-            rates /= self._own
-        return numbers
-
-    def _estimate(self, measured: Measurement) -> None:
-        for timing in measured.timings:
-            place = self._place.get(timing.variant)
-            if place is not None and self._own is not None:
-                self._own[place] = timing.rate
-
-    def picture(self, finding: Finding | None) -> dict[str, Any]:
-        """Give the chart as it is so far, for a page."""
+    def picture(self, finding: Finding | None, span: float = 0.0) -> dict[str, Any]:
+        """Give the chart so far, for a page; the run takes ``span`` seconds."""
         measured = standings(finding) if finding else ()
         measured_names = {standing.variant for standing in measured}
         unmeasured = (
             Standing(variant=name, group="", unit=self._unit(name))
-            for name in self._place
+            for name in self._meters
             if name not in measured_names
         )
         so_far = {name: meter.rate for name, meter in self._meters.items()}
@@ -184,37 +93,42 @@ class Points:
             guess(finding) if finding else Guess(),
             finding.noise_floor if finding else None,
             so_far,
-            as_share=self._own is not None,
+            as_share=bool(self._benchmarks),
         )
-        column = 1 + len(self._place) + 1
-        busy = ((row[0], row[column] * self._cores) for row in self._rows)
+        first = _FIRST if any(so_far.values()) else ""
         return laid.for_page() | {
-            "said": leads(finding, measured)
-            if finding
-            else _FIRST * any(so_far.values()),
+            "said": leads(finding, measured) if finding else first,
             "sure": how_sure(finding.verdict) if finding else "",
-            "others": describe_others(p for p in busy if not math.isnan(p[1])),
+            "others": describe_others((at, others) for at, _, others in self._load),
+            "strip": self._strip(span),
+            "total": self.total,
         }
+
+    def _strip(self, span: float) -> list[tuple[float, float, float]]:
+        """When, and which share of the machine the run and with it others had by then.
+
+        Times are shares of the run's.
+        """
+        if len(self._load) < 2:
+            return []
+        when, mine, others = thinned(*zip(*self._load, strict=True))
+        end = max(span, when[-1])
+        return [
+            (round(at / end, 4), self._share(run), self._share(run + rest))
+            for at, run, rest in zip(when, mine, others, strict=True)
+        ]
+
+    def _share(self, cores: float) -> float:
+        return round(min(1.0, max(0.0, cores / self._cores)), 3)
 
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
         return benchmark.unit if benchmark else "examples"
 
 
-def _mean(samples: Sequence[dict[str, float | None]], name: str) -> float:
-    return _mean_of([s[name] for s in samples if name in s])
-
-
-def _mean_of(values: Sequence[float | None]) -> float:
-    numbers = [v for v in values if v is not None and not math.isnan(v)]
-    return sum(numbers) / len(numbers) if numbers else _NOTHING
-
-
-# How often all points go out, and how often the picture does where nothing was found.
-KEYFRAME_S, PICTURE_S = 5.0, 1.0
+# How often the picture goes out where nothing was found, and how often the words do.
+PICTURE_S, WORDS_S = 1.0, 5.0
 _HERE = Path(__file__).parent / "static"
-_SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "plots.js", "live.js")
-_STYLES = ("vendor/uPlot.min.css", "live.css", "panel.css")
 
 
 def joined(names: tuple[str, ...]) -> str:
@@ -231,24 +145,16 @@ class LiveChart(anywidget.AnyWidget):
     """What happens in a run: its state, progress, rates and load.
 
     Args:
-        clock: Gives seconds; it says when the next keyframe is due.
+        clock: Gives seconds; it says when the next picture is due.
     """
 
-    _esm = joined(_SCRIPTS)
-    _css = joined(_STYLES)
+    _esm = joined(("live.js",))
+    _css = joined(("live.css", "panel.css"))
 
-    # What is drawn: names and units, set when a run begins.
-    variants = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    load = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    # What is drawn, what is being done, the state of the panel, and all in words.
     picture = traitlets.Dict().tag(sync=True)
-    span = traitlets.Float(0.0).tag(sync=True)
-    capacity = traitlets.Int(CAPACITY).tag(sync=True)
-    # The points at the last keyframe, and how many rows there had been by then.
-    frame = traitlets.Bytes().tag(sync=True)
-    total = traitlets.Int(0).tag(sync=True)
-    # What can be read: the state of the panel, what is being done, and all in words.
-    state = traitlets.Unicode().tag(sync=True)
     doing = traitlets.Dict().tag(sync=True)
+    state = traitlets.Unicode().tag(sync=True)
     words = traitlets.Unicode(_NO_RUN).tag(sync=True)
 
     def __init__(
@@ -256,28 +162,21 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         super().__init__(**traits)
         self._clock = clock
-        self._keyframe_at = self._picture_at = 0.0
+        self._span = self._words_at = self._picture_at = 0.0
         self._found: Finding | None = None
 
     def clear(self) -> None:
         """Take away what an earlier run drew; the state stays."""
         with self.hold_sync():
             self.picture, self.doing, self.words = {}, {}, _NO_RUN
-            self.frame, self.total = b"", 0
 
-    def begin(self, points: Points, variants: list[str], budget: float) -> None:
-        """Clear the chart for a new run."""
+    def begin(self, points: Points, span: float) -> None:
+        """Draw a run that begins, and will take so many seconds."""
+        self._span = span
         with self.hold_sync():
-            self.variants, self.load = variants, points.load
-            self.span = budget
-            self._keyframe(points, {"share": 0.0}, "The run begins", None)
-
-    def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
-        """Show the last points; the clock ends with them, and nothing is being done."""
-        points.take(partial=True)
-        with self.hold_sync():
-            self.span = 0.0
-            self._keyframe(points, {}, ended, finding)
+            self.doing = {"share": 0.0}
+            self._draw(points, None)
+            self._describe("The run begins")
 
     def update(
         self, points: Points, doing: dict[str, Any], finding: Finding | None
@@ -287,43 +186,36 @@ class LiveChart(anywidget.AnyWidget):
         What is being done has ``said``, ``share`` from 0 to 1, and ``left``; there is
         no finding before a trial has ended.
         """
-        rows = points.take()
-        if self._clock() - self._keyframe_at >= KEYFRAME_S:
-            status = ", ".join(filter(None, (doing["said"], doing["left"])))
-            self._keyframe(points, doing, status, finding)
-            return
-        if finding is not self._found or self._clock() - self._picture_at >= PICTURE_S:
+        now = self._clock()
+        with self.hold_sync():
+            self.doing = doing
+            if finding is not self._found or now - self._picture_at >= PICTURE_S:
+                self._draw(points, finding)
+            if now - self._words_at >= WORDS_S:
+                status = ", ".join(filter(None, (doing["said"], doing["left"])))
+                self._describe(status)
+
+    def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
+        """Draw all of a run that is over; without a finding there is nothing of it."""
+        self._span = 0.0
+        with self.hold_sync():
+            self.doing = {}
             self._draw(points, finding)
-        message = {"rows": len(rows), "first": points.total - len(rows)}
-        self.send({**message, "doing": doing}, [_bytes(rows)])
+            if finding is None:
+                self.picture = {}
+            self._describe(ended)
 
     def _draw(self, points: Points, finding: Finding | None) -> None:
         self._picture_at, self._found = self._clock(), finding
-        self.picture = points.picture(finding)
+        self.picture = points.picture(finding, self._span)
 
-    def _keyframe(
-        self,
-        points: Points,
-        doing: dict[str, Any],
-        status: str,
-        finding: Finding | None,
-    ) -> None:
-        """Make all points the widget's state, and all that the chart shows words."""
-        self._keyframe_at = self._clock()
-        with self.hold_sync():
-            self._draw(points, finding)
-            if not doing and finding is None:
-                # It is over, and there is nothing to show of it.
-                self.picture = {}
-            self.frame, self.total = _bytes(points.all()), points.total
-            phrases = (
-                self.picture.get(name, "") for name in ("said", "sure", "others")
-            )
-            rows = (row["said"] for row in self.picture.get("rows", ()))
-            words = " ".join(
-                f"{p.rstrip('.')}." for p in (status, *phrases, *rows) if p
-            )
-            self.doing, self.words = doing, f"Live chart. {words}"
+    def _describe(self, status: str) -> None:
+        """Say in words all that the chart shows."""
+        self._words_at = self._clock()
+        phrases = (self.picture.get(name, "") for name in ("said", "sure", "others"))
+        rows = (row["said"] for row in self.picture.get("rows", ()))
+        words = " ".join(f"{p.rstrip('.')}." for p in (status, *phrases, *rows) if p)
+        self.words = f"Live chart. {words}"
 
 
 def page_data(box: Any, chart: LiveChart) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -334,7 +226,3 @@ def page_data(box: Any, chart: LiveChart) -> tuple[dict[str, Any], dict[str, Any
     """
     data, metadata = chart._repr_mimebundle_() or ({}, {})
     return {_VIEW: {**data[_VIEW], "model_id": box.model_id}}, metadata
-
-
-def _bytes(rows: NDArray[np.float32]) -> bytes:
-    return rows.tobytes()

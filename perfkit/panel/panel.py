@@ -1,57 +1,63 @@
-"""The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
+"""The panel of a run: set, predict, press Run, watch, press Stop, read."""
 
+import collections
+import contextlib
+import contextvars
 import functools
+import logging
+import os
+import sys
+import threading
 from collections.abc import Callable
-from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
-from perfkit import units
 from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, PerfkitError, RunError
-from perfkit.findings.diagnosis import Cause, Diagnosis
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
-from perfkit.findings.report import Report, in_html
 from perfkit.findings.store import Recorded
-from perfkit.findings.text import one_line
-from perfkit.machine.collect import machine
-from perfkit.panel import view
-from perfkit.panel.controls import Controls, auto_budget_control, boxed, guess_control
-from perfkit.panel.passport_panel import PassportPanel
+from perfkit.panel.controls import Controls
+from perfkit.panel.live_chart import page_data
 from perfkit.panel.view import (
     NOTHING,
+    QUESTION,
     READY,
     RUNNING,
-    Answering,
+    ChartDisplay,
     View,
-    answer_at_once,
-    button,
-    watch,
+    static_html,
 )
-from perfkit.panel.worker import Measuring
+from perfkit.progress import Board
 from perfkit.questions import find_class
 from perfkit.questions.base import Experiment
-from perfkit.questions.replay import Replay, replay_from
+from perfkit.questions.replay import replay_from
 from perfkit.questions.runs import (
+    BUDGET_VARIABLE,
+    Watched,
     default_budget,
     experiment_of,
+    interrupt_is_stop,
     open_replay,
     open_session,
     seconds,
 )
-from perfkit.questions.session import Session
 from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis, with_guess
 from perfkit.training.diagnose.maker import maker
-from perfkit.training.diagnose.rounds import LONGEST_S
 from perfkit.training.race.race import asked_for, open_race, to_race
 from perfkit.training.race.sides import Asked, entrants
 
-PASSPORT = "passport"
-_PASSPORT_TAKES = ("out", "budget", "label", "with_names")
 _READY_TO_REPLAY = "Ready: Run shows a recording and measures nothing."
+_SLICE_S = 0.1
+_NO_THREAD = (
+    "The system could not start it ({}): close other programs, then press again."
+)
+# Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
+# there JupyterLab says that a model was not found, which tells nobody what to do. An
+# exported page leaves it out: perfkit/findings/page/notebook.py.
+_LOST = (Path(__file__).parent / "static" / "lost.html").read_text(encoding="utf-8")
 
 
 def panel(
@@ -64,20 +70,17 @@ def panel(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
     **parameters: Any,
-) -> "Panel | DiagnosisPanel | PassportPanel":
+) -> "Panel":
     """Make a panel, which shows as the last line of a cell.
 
-    Give it an experiment; or a function that makes your training, for a diagnosis with
-    a button that applies its changes; or two functions, or one and another thing that
-    differs (``env="TF_A=1"``), for a race. ``"passport"`` records this machine, and
-    takes the arguments of ``perfkit.passport``.
+    Give it an experiment; or a function that makes your training, for a diagnosis; or
+    two functions, or one and another thing that differs (``env="TF_A=1"``), for a race.
 
     Nothing runs before you press Run. ``panel.result()`` in a later cell returns the
     result, and runs with these settings if there is none yet.
 
     Args:
-        what: The name of an experiment, an experiment, the function of a training, or
-            ``"passport"``.
+        what: The name of an experiment, an experiment, or the function of a training.
         budget: Seconds to start with: 60, or 180 with a GPU; a diagnosis and a race
             take as many as they need. PERFKIT_BUDGET overrides all of these.
         guess: The guess to start with.
@@ -94,17 +97,6 @@ def panel(
         BadParameterError: A name or a value that the experiment does not accept.
     """
     options: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
-    if what == PASSPORT:
-        settings = {"budget": budget, "replay": replay, **options, **parameters}
-        settings = {
-            n: value for n, value in settings.items() if value not in (None, "")
-        }
-        if unknown := ", ".join(sorted(settings.keys() - {*_PASSPORT_TAKES})):
-            raise BadParameterError(
-                f'The panel "{PASSPORT}" takes {", ".join(_PASSPORT_TAKES)}, but not '
-                f"{unknown}."
-            )
-        return PassportPanel(**settings)
     if isinstance(what, str | Experiment):
         experiment = experiment_of(what, parameters)
         budget = default_budget() if budget is None else seconds("budget", budget)
@@ -120,22 +112,70 @@ def panel(
     return DiagnosisPanel(what, **options)
 
 
-class Panel(Measuring[Finding]):
-    """One experiment's controls, Run, Stop, live chart and report.
+class Worker:
+    """Does tasks in the order in which it is asked to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
+        self._lock = threading.Lock()
+        self._at_work = False
+
+    def ask(self, task: Callable[[], object]) -> None:
+        """Let a task be done after those asked for before; returns at once.
+
+        Raises:
+            RunError: The system has no thread left for it; it is not done.
+        """
+        # In a context of its own a thread would not know which request of the page it
+        # answers; some kernels send nothing then.
+        context = contextvars.copy_context()
+        with self._lock:
+            self._tasks.append(functools.partial(context.run, task))
+            if self._at_work:
+                return
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._tasks.clear()
+                raise RunError(_NO_THREAD.format(error)) from None
+            self._at_work = True
+
+    def _work(self) -> None:
+        while task := self._next():
+            try:
+                task()
+            # One task that fails must not take those after it along.
+            except Exception:
+                logging.getLogger(__name__).exception("A panel's task failed.")
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            self._at_work = bool(self._tasks)
+            return self._tasks.popleft() if self._tasks else None
+
+
+class Panel:
+    """Controls, Run, Stop, the live chart and the report of what is measured.
+
+    It measures in a thread of its own, one thing at a time, until that is done or
+    stopped.
 
     Attributes:
+        verb: The function that does the same without a panel.
+        is_auto: Whether the budget may be left to what is measured.
         controls: What can be set.
         view: The widgets.
         finding: What the last run found; None if it found nothing.
     """
 
     verb = "perfkit.run"
-    # Whether the budget may be left to what is measured.
     is_auto = False
 
     def __init__(
         self,
-        experiment: Experiment,
+        experiment: Experiment | None,
         *,
         budget: float | None,
         guess: str = "",
@@ -145,20 +185,106 @@ class Panel(Measuring[Finding]):
     ) -> None:
         self.controls = Controls(experiment, budget, guess, auto=self.is_auto)
         self.view = View(self.controls)
-        self.finding: Finding | None = None
+        self.finding: Recorded | None = None
         self._seed, self._folder, self._replay = seed, folder, replay
         self._ran_with: dict[str, str] | None = None
+        self._question = experiment.question if experiment else QUESTION
+        name = experiment.name if experiment else "diagnosis"
+        self._stopped = threading.Event()
+        self._session: Watched[Any] | None = None
+        self._worker = Worker(f"perfkit-panel-{name}")
+        self._starting = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._error: Exception | None = None
+        self._message = ""
+        self._display: Any = None
+        if os.environ.get(BUDGET_VARIABLE):
+            note = widgets.HTML(
+                f'<p class="perfkit-cost">{BUDGET_VARIABLE} gives every panel here '
+                f"{default_budget():g} s; you can change that for a run.</p>"
+            )
+            first, *rest = self.view.box.children
+            self.view.box.children = (first, note, *rest)
         self.view.ask(experiment)
-        super().__init__(experiment.name, self.view, experiment.question)
+        take_over(self, name)
+        self.view.run.on_click(lambda _: self.start())
+        self.view.stop.on_click(lambda _: self.stop())
         self._tell(_READY_TO_REPLAY if replay_from(replay) else READY)
         self.controls.on_change(lambda: self._soon(self._changed))
 
+    def __repr__(self) -> str:
+        return repr(self.finding) if self.finding else f"<panel: {self._question}>"
+
     def _ipython_display_(self) -> None:
+        from IPython.display import display
+
         # What takes long to load is loaded while the reader reads.
         if not replay_from(self._replay):
             launcher().warm()
         self._soon(_load_charts)
-        super()._ipython_display_()
+        data, metadata = self._bundle()
+        self._display = display(  # type: ignore[no-untyped-call]
+            data, metadata=metadata, raw=True, display_id=True
+        )
+        display({"text/html": _LOST, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
+        self.view.enable(running=self.running)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is at work."""
+        return not self._idle.is_set()
+
+    def start(self) -> None:
+        """Do what Run does; nothing happens while it is at work."""
+        with self._starting:
+            if self.running:
+                return
+            # A Stop that was meant for what is over.
+            self._stopped.clear()
+            self._idle.clear()
+        try:
+            self._worker.ask(self._do)
+        except RunError as error:
+            self._error = error
+            self._tell(str(error))
+            self._idle.set()
+
+    def stop(self) -> None:
+        """End the run, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._session is not None:
+            self._session.stop()
+
+    def wait(self) -> None:
+        """Return once it is not at work; an interrupt is Stop."""
+        with interrupt_is_stop() as interrupted:
+            while not self._idle.wait(_SLICE_S):
+                if interrupted.is_set():
+                    self.stop()
+
+    def result(self) -> Recorded:
+        """Give what was found.
+
+        It waits for what is at work, and starts with what is set if nothing was found
+        yet. Meanwhile a kernel interrupt is Stop, and so is the panel's own Stop, but
+        before ipykernel 7 that one is heard only after the cell.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if self.finding is None:
+            self.start()
+        self.wait()
+        return self._require_result()
+
+    def _require_result(self) -> Recorded:
+        if self.finding is not None:
+            return self.finding
+        error = self._error or PerfkitError(NOTHING)
+        # Its sentence says it all; how the worker got there would bury it.
+        is_sentence = isinstance(error, PerfkitError)
+        raise error.with_traceback(None) if is_sentence else error
 
     def reveal(self) -> str:
         """Say what its notebook let you decide first: a mystery's name, or claims.
@@ -166,54 +292,91 @@ class Panel(Measuring[Finding]):
         Raises:
             BadParameterError: There is no such thing in this run.
         """
-        finding = self.result()
-        answer = find_class(finding.experiment).reveal(finding)
+        finding, answer = self.result(), ""
+        if isinstance(finding, Finding):
+            answer = find_class(finding.experiment).reveal(finding)
         if not answer:
             raise BadParameterError(
                 "This run holds no mystery and no claims to answer."
             )
         return answer
 
-    def _latest(self) -> Finding | None:
-        return self.finding
-
     # What the worker does; only here are widgets changed.
+
+    def _soon(self, task: Callable[[], None]) -> None:
+        """Let a task be done that takes a moment, after what is being done."""
+        try:
+            self._worker.ask(lambda: self._try(task))
+        except RunError as error:
+            self._tell(str(error))
+
+    def _do(self) -> None:
+        try:
+            self._error = None
+            self.view.enable(running=True)
+            self._try(self._run)
+            if self._display is not None:
+                data, metadata = self._bundle()
+                self._display.update(data, metadata=metadata, raw=True)
+        finally:
+            try:
+                # Not before: until it is idle a press of Run would not be heard.
+                self.view.enable(running=False)
+            finally:
+                self._idle.set()
+
+    def _try(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except PerfkitError as error:
+            self._error = error
+            # A training that raised has the traceback of its own code with it.
+            lines = (str(error), *getattr(error, "__notes__", ()))
+            self._tell("\n".join(lines).strip())
+        # Files come from anywhere: whatever one of them does, the page stays usable.
+        except Exception as error:
+            self._error = error
+            self._tell(f"The run broke off: {type(error).__name__}: {error}.")
 
     def _run(self) -> None:
         self.finding = None
         self.view.clear()
         self.view.say(RUNNING)
-        session = self._open()
+        session = self._session = self._open()
+        # One that was pressed before it began counts, too.
+        if self._stopped.is_set():
+            session.stop()
+        board, display = Board(), ChartDisplay(session, self.view.chart)
         try:
-            with self._stoppable(session):
-                variants = session.experiment.make_variants
-                watch(
-                    session,
-                    self.view.chart,
-                    session.machine,
-                    lambda: [variant.name for variant in variants().values()],
-                    at_once=not self.is_auto,
-                )
+            with display, contextlib.closing(session.events()) as events:
+                for event in events:
+                    board.hear(event)
+                    display.hear(event, board)
         finally:
-            self.finding = session.finding
-            if self.finding:
+            self._session = None
+            if session.finding is not None:
+                self.finding = self._guessed(session.finding)
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
         self._message = self.view.conclude(self.finding, session.unsaved)
         changes, self._ran_with = self._changes(), self.controls.described()
         self._changes()
-        # Its page takes a moment, and nobody who waits for the result waits for it.
-        finding = self.finding
-        self._soon(lambda: self.view.runs.add(finding, changes))
+        self.view.runs.add(self.finding, changes)
 
-    def _open(self) -> Session | Replay:
+    def _open(self) -> Watched[Any]:
+        """Make the run that is set, not yet begun."""
         experiment, guess = self.controls.experiment(), self.controls.guess
+        assert experiment is not None
         return open_replay(
             experiment, self._replay, guess, self._folder
         ) or open_session(
             experiment, self.controls.budget, guess, self._seed, self._folder
         )
+
+    def _guessed(self, finding: Recorded) -> Recorded:
+        """What was found, with what the reader expected."""
+        return finding
 
     def _changed(self) -> None:
         """Say what a changed setting means; it never starts a run."""
@@ -225,8 +388,9 @@ class Panel(Measuring[Finding]):
         except BadParameterError as error:
             self.view.say(str(error))
             return
-        # Its variants are offered as guesses.
-        self.controls.by_name["guess"].options = tuple(experiment.make_variants())
+        if experiment is not None:
+            # Its variants are offered as guesses.
+            self.controls.by_name["guess"].options = tuple(experiment.make_variants())
         changes = ", ".join(self._changes())
         text = f"Changed since the last run: {changes}. Press Run again."
         self.view.say(text if changes else self._message)
@@ -235,6 +399,17 @@ class Panel(Measuring[Finding]):
         """What was changed since the last run; it is marked, and nothing else is."""
         since = self._ran_with or self.controls.described()
         return self.controls.mark_changes(since)
+
+    def _tell(self, state: str) -> None:
+        """Tell the reader one sentence, which stands until there is another."""
+        self._message = state
+        self.view.say(state)
+
+    def _bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What shows the panel on a page: data by type, and metadata."""
+        data, metadata = page_data(self.view.box, self.view.chart)
+        static = static_html(self._question, self.verb, self.finding)
+        return data | {"text/html": static, "text/plain": repr(self)}, metadata
 
 
 class RacePanel(Panel):
@@ -248,7 +423,7 @@ class RacePanel(Panel):
         sides.close()
         super().__init__(to_race(sides.sides, request), **options)
 
-    def _open(self) -> Session | Replay:
+    def _open(self) -> Watched[Any]:
         return open_race(
             self._request,
             self.controls.budget,
@@ -259,181 +434,53 @@ class RacePanel(Panel):
         )
 
 
+class DiagnosisPanel(Panel):
+    """The panel of a training of one's own."""
+
+    verb, is_auto = "perfkit.diagnose", True
+
+    def __init__(self, training: Any, **options: Any) -> None:
+        # What is no training is refused before anything is shown.
+        self._make = maker(training)
+        super().__init__(None, **options)
+
+    def _open(self) -> Watched[Any]:
+        return open_diagnosis(
+            self._make, self.controls.budget, self._seed, self._folder
+        )
+
+    def _guessed(self, finding: Recorded) -> Recorded:
+        assert isinstance(finding, Diagnosis)
+        return with_guess(finding, self.controls.guess)
+
+
 def _load_charts() -> None:
     import perfkit.questions.gallery  # noqa: F401
 
 
-_QUESTION = "What slows your training?"
-_ASKED = (
-    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">perfkit tries '
-    "each change that may help, in fresh processes. Your code stays as it is. With the "
-    f"budget auto it takes at most {units.seconds(LONGEST_S)}.</p>"
-)
-_APPLY = "Apply the marked changes to a copy of your training, and measure both again"
+# By cell: the execution that made it, and the panel.
+_panels: dict[str, list[tuple[str, Panel]]] = {}
 
 
-class DiagnosisView(Answering):
-    """The panel of a training of one's own.
+def take_over(panel: Panel, otherwise: str) -> None:
+    """Stop what earlier runs of this cell made, and remember what this one makes.
 
-    Attributes:
-        budget: The seconds of a run; None for as many as it needs.
-        guess: What the reader expects.
-        choices: A box to mark per cause that can be applied, by the change's name.
-        apply: Measures what is marked against the training as given.
-        applied: What that brought, as HTML.
+    ``otherwise`` stands for the cell where the front end does not tell it.
     """
-
-    def __init__(self, budget: float | None, guess: str = "") -> None:
-        super().__init__("Diagnose the training")
-        self.guess = guess_control(guess, "such as 2x")
-        self.budget, self.applied = auto_budget_control(budget), widgets.HTML()
-        self.choices: dict[str, Any] = {}
-        self.apply = button("Apply and measure again", _APPLY)
-        self.apply.layout.width = "15em"
-        self._marks = widgets.VBox()
-        pressed = (self.run, self.stop, self.guess, self.budget)
-        row = boxed("perfkit-buttons", *pressed)
-        parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
-        below = (self._marks, self.applied, self.runs.table)
-        self.box.children = (*parts, *below)
-        self.enable(running=False)
-
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """The changes that are marked."""
-        return tuple(name for name, box in self.choices.items() if box.value)
-
-    def enable(self, *, running: bool) -> None:
-        """Let pressed and changed be what has a meaning now."""
-        self._waiting = (self.guess, self.budget, *self.choices.values())
-        super().enable(running=running)
-        self.apply.disabled = running or not self.choices
-        answer_at_once(self.apply)
-
-    def clear(self) -> None:
-        """Take away what an earlier diagnosis found."""
-        super().clear()
-        self.applied.value = ""
-        self.choices, self._marks.children = {}, ()
-
-    def show(self, document: Recorded) -> None:
-        """Show the report, its charts, and what of it can be applied."""
-        super().show(document)
-        assert isinstance(document, Diagnosis)
-        offered = [cause for cause in document.causes if _can_be_applied(cause)]
-        self.choices = {cause.change: _choice(cause) for cause in offered}
-        codes = (escape(cause.to_type) for cause in offered)
-        lines = (widgets.HTML(f"<pre>{code}</pre>") for code in codes)
-        pairs = zip(self.choices.values(), lines, strict=True)
-        rows = [widgets.VBox(pair) for pair in pairs]
-        self._marks.children = (*rows, self.apply) if rows else ()
-
-    def show_applied(self, diagnosis: Diagnosis) -> None:
-        """Show what the marked changes brought when they were measured again."""
-        # The verdict alone: its report stands above.
-        answer = Report(verdict=replace(diagnosis.verdict, because=(), next=""))
-        again = f"<p><b>Measured again</b></p>{in_html(answer)}"
-        self.applied.value = again + view.charts(diagnosis)
+    cell, execution = running_cell()
+    entries = _panels.get(cell or otherwise, [])
+    old = [earlier for by, earlier in entries if by != execution or not execution]
+    for earlier in old:
+        earlier.stop()
+    for earlier in old:
+        earlier.wait()
+    remaining = [(by, earlier) for by, earlier in entries if earlier not in old]
+    _panels[cell or otherwise] = [*remaining, (execution, panel)]
 
 
-def _can_be_applied(cause: Cause) -> bool:
-    """Whether a change takes it away, and one that a training can keep."""
-    return bool(cause.change) and cause.cause != "input-bound"
-
-
-def _choice(cause: Cause) -> Any:
-    gain = cause.speedup
-    ratio = units.ratio(gain.estimate) if gain.is_known else units.UNKNOWN
-    label = f"{one_line(cause.do, 100)} ({ratio})"
-    layout = widgets.Layout(width="100%")
-    wide = {"description_width": "0"}
-    defect = cause.kind == "defect"
-    return widgets.Checkbox(defect, description=label, style=wide, layout=layout)
-
-
-class DiagnosisPanel(Measuring[Diagnosis]):
-    """Run, Stop, a live chart, the report, and a button that applies what it says.
-
-    What is applied is applied in the trials only: your code is never changed.
-
-    Attributes:
-        view: The widgets.
-        diagnosis: What the last diagnosis found; None if it found nothing.
-        applied: What was found when marked changes were measured again; None before.
-    """
-
-    verb = "perfkit.diagnose"
-
-    def __init__(
-        self,
-        training: Any,
-        *,
-        budget: float | None,
-        guess: str = "",
-        seed: int | None = None,
-        folder: str | Path | None = None,
-    ) -> None:
-        self.view = DiagnosisView(budget, guess)
-        self.diagnosis: Diagnosis | None = None
-        self.applied: Diagnosis | None = None
-        # What is no training is refused before anything is shown.
-        self._open = functools.partial(open_diagnosis, maker(training))
-        self._seed, self._folder = seed, folder
-        self.view.say(view.READY)
-        super().__init__("diagnosis", self.view, _QUESTION)
-        self.view.apply.on_click(lambda _: self.apply())
-
-    def apply(self) -> None:
-        """Measure the marked changes at once against the training as given."""
-        if changes := self.view.marked:
-            self._ask(lambda: self._run(changes))
-        else:
-            self._soon(lambda: self.view.say("Mark at least one change to apply."))
-
-    def _latest(self) -> Diagnosis | None:
-        return self.diagnosis
-
-    # What the worker does; only here are widgets changed.
-
-    def _run(self, changes: tuple[str, ...] = ()) -> None:
-        self.view.say(view.RUNNING)
-        self.applied, self.view.applied.value = None, ""
-        if not changes:
-            self.diagnosis = None
-            self.view.clear()
-        budget = str(self.view.budget.value).strip()
-        session = self._open(budget, self._seed, self._folder, changes)
-        try:
-            with self._stoppable(session):
-                view.watch(
-                    session,
-                    self.view.chart,
-                    machine(),
-                    lambda: session.variants,
-                    at_once=False,
-                )
-        finally:
-            self._keep(session.finding, applied=bool(changes))
-        if session.finding is None:
-            raise RunError(NOTHING)
-        self.view.conclude(session.finding, session.unsaved)
-        diagnosis = (self.applied if changes else self.diagnosis) or session.finding
-        self._soon(lambda: self.view.runs.add(diagnosis, changes))
-
-    def _keep(self, diagnosis: Diagnosis | None, *, applied: bool) -> None:
-        if applied:
-            self.applied = diagnosis
-            if diagnosis:
-                self.view.show_applied(diagnosis)
-        else:
-            guess = self.view.guess.value.strip()
-            self.diagnosis = diagnosis and with_guess(diagnosis, guess)
-            if self.diagnosis:
-                self.view.show(self.diagnosis)
-
-    def _sentence(self, error: Exception) -> str:
-        text = super()._sentence(error)
-        if not isinstance(error, PerfkitError):
-            return text
-        # A training that raised has the traceback of its own code with it.
-        return "\n".join((text, *getattr(error, "__notes__", ()))).strip()
+def running_cell() -> tuple[str, str]:
+    """The id of the running cell and that of its execution; "" where unknown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    cell = request.get("metadata", {}).get("cellId", "")
+    return str(cell), str(request.get("header", {}).get("msg_id", ""))

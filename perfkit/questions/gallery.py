@@ -9,14 +9,10 @@ from typing import Any
 from perfkit.charts.canvas import Figure, Kind, stamped
 from perfkit.charts.curves import has_losses, learning_time
 from perfkit.charts.parts import (
-    anatomy,
-    has_anatomy,
     has_plan,
-    has_split,
     has_steps,
     plan,
     profiled_steps,
-    split,
     waits,
     waterfall,
 )
@@ -60,8 +56,6 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
         "What each change takes off a step",
         lambda diagnosis: diagnosis.step is not None,
     ),
-    "split": Kind(split, "Where the time of a step goes", has_split),
-    "anatomy": Kind(anatomy, "What TensorFlow runs for its data", has_anatomy),
 }
 
 _OF_PROFILES: dict[str, Kind[Profile]] = {

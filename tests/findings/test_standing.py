@@ -8,7 +8,6 @@ from perfkit.findings import standing, store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
 from perfkit.findings.standing import standings
-from perfkit.findings.tables import table
 from tests.findings import made
 from tests.findings.made import failed, finding, trial
 from tests.questions.races import rounds_of
@@ -158,7 +157,7 @@ TRIES = (
 def test_a_try_is_no_variant_and_the_report_counts_it_apart():
     made, without = finding(extra=TRIES), finding()
     assert standings(made) == standings(without)
-    assert table(made).equals(table(without))
+    assert standing.table(made).equals(standing.table(without))
     assert "fits" not in repr(made)
     said = in_text(made.report, in_full=True)
     assert "Variants: 3 variants" in said

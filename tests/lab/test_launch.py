@@ -12,7 +12,14 @@ class Became(Exception):
 
 
 @pytest.fixture
-def opened(monkeypatch, tmp_path):
+def state(monkeypatch, tmp_path):
+    """Where JupyterLab keeps settings and workspaces."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def opened(monkeypatch, tmp_path, state):
     """Opens a lab; gives the command that it would have become, and the environment."""
 
     def execve(_, command, environment):
@@ -20,7 +27,7 @@ def opened(monkeypatch, tmp_path):
 
     def opened(root=tmp_path, **options):
         with pytest.raises(Became) as became:
-            open_lab(root, state=tmp_path / "state", **options)
+            open_lab(root, **options)
         command, environment = became.value.args
         flags = dict(word[2:].split("=", 1) for word in command if "=" in word)
         return flags, environment
@@ -73,7 +80,7 @@ def test_one_file_sets_the_budget_of_all_notebooks(
 @pytest.mark.fault(
     "lab", "home", sees="Set XDG_STATE_HOME to a folder that you can write to."
 )
-def test_a_state_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "state").touch()
+def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, state):
+    state.touch()
     with pytest.raises(BadFileError, match="XDG_STATE_HOME"):
-        open_lab(tmp_path, state=tmp_path / "state")
+        open_lab(tmp_path)

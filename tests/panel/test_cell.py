@@ -9,7 +9,7 @@ import pytest
 from perfkit.charts.layout import OWN
 from perfkit.engine.plan import Prepared
 from perfkit.errors import RunError
-from perfkit.panel import cell
+from perfkit.panel import view
 from perfkit.questions.runs import watch
 from tests.findings import made
 from tests.panel import runs
@@ -39,7 +39,6 @@ class Output:
 def output(monkeypatch):
     output = Output()
     monkeypatch.setattr("IPython.display.display", output.display)
-    monkeypatch.setattr(cell, "machine", lambda: made.MACHINE)
     return output
 
 
@@ -56,7 +55,7 @@ def test_the_chart_is_that_of_a_panel_and_is_gone_once_the_run_is_over(output):
         yield from runs.events()
 
     running = session(told=told)
-    display = cell.CellDisplay(running)
+    display = view.CellDisplay(running)
     chart, pictures = display._chart, []
     chart.observe(lambda change: pictures.append(change.new), "picture")
     assert watch(running, display) is running.finding
@@ -76,7 +75,7 @@ def test_the_chart_is_that_of_a_panel_and_is_gone_once_the_run_is_over(output):
 def test_a_run_that_fails_leaves_its_sentence_and_no_chart(output):
     running = session(told=lambda: [], fails=RunError("There is no trial."))
     with pytest.raises(RunError, match="no trial"):
-        watch(running, cell.CellDisplay(running))
+        watch(running, view.CellDisplay(running))
     assert output.now == {}
 
 
@@ -88,6 +87,6 @@ def test_a_box_that_says_nothing_of_itself_is_shown_and_colab_told(output, monke
         _widgets=SimpleNamespace(_installed_url="manager.js"),
     )
     monkeypatch.setitem(sys.modules, "google.colab.output", colab)
-    with cell.CellDisplay(session()) as display:
+    with view.CellDisplay(session()) as display:
         assert output.now[VIEW]["model_id"] == display._box.model_id
         assert output.metadata[VIEW]["colab"]["custom_widget_manager"]

@@ -1,25 +1,19 @@
 """What a live chart is told of a run, and what of it travels to a page."""
 
-import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.plan import (
-    Prepared,
-    Progress,
-    Sampled,
-    Ticked,
-    TrialEnded,
-    TrialStarted,
-)
-from perfkit.panel.live_chart import CAPACITY, KEYFRAME_S, LiveChart, Points
+from perfkit.charts.layout import OWN
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.plan import Prepared, Sampled, Ticked, TrialStarted
+from perfkit.panel.live_chart import PICTURE_S, WORDS_S, LiveChart, Points
 from tests.findings import made
 from tests.panel import runs
 
 DOING = {"said": "Round 1: slow", "left": "7 s left", "share": 0.3}
+VARIANTS = ("slow", "fast")
+LOAD = {"cpu_trial": 1.0, "cpu_other": 0.5}
 
 
 class Page:
@@ -28,22 +22,18 @@ class Page:
     def __init__(self, monkeypatch):
         self.now = 100.0
         self.chart = LiveChart(clock=lambda: self.now)
-        self.points = Points(["slow", "fast"], 10.0, 2.0)
-        self.custom, self.states, self.found = [], [], None
+        self.points = Points(VARIANTS, 2.0)
+        self.states, self.found = [], None
         monkeypatch.setattr(self.chart, "_send", self.take)
-        self.chart.begin(self.points, ["slow", "fast"], 10.0)
+        self.chart.begin(self.points, 10.0)
 
     def take(self, message, buffers=None):
-        if message["method"] == "custom":
-            self.custom.append((message["content"], buffers))
-        else:
-            binary = zip(message["buffer_paths"], buffers or (), strict=True)
-            self.states.append(message["state"] | {path[0]: b for path, b in binary})
+        self.states.append(message["state"])
 
     def update(self, seconds):
         """Let so much of the run go by, and send what is new."""
         self.now += seconds
-        self.points.hear(Progress(self.now - 100.0, 10.0))
+        self.points.hear(Sampled({"t": self.now - 100.0} | LOAD))
         self.chart.update(self.points, DOING, self.found)
 
 
@@ -52,64 +42,55 @@ def page(monkeypatch):
     return Page(monkeypatch)
 
 
-def rows(data, width=6):
-    return np.frombuffer(data, np.float32).reshape(-1, width)
-
-
-def test_only_new_rows_travel_and_an_update_is_small_however_long_the_run(page):
-    for _ in range(4):
-        page.update(1.0)
-    for number, (content, [data]) in enumerate(page.custom):
-        assert (content["first"], content["doing"]) == (number, DOING)
-        assert rows(data)[:, 0] == pytest.approx([number + 1])
-    for _ in range(20):
-        page.update(1.0)
-    # The numbers of one row, and two hundred characters of what is being done.
-    assert all(len(data) == 6 * 4 for _, [data] in page.custom)
-    assert all(len(str(content)) < 200 for content, _ in page.custom)
-
-
-def test_every_few_seconds_the_whole_chart_is_what_a_reloaded_page_is_given(page):
+def test_what_is_done_goes_out_each_time_and_the_picture_once_a_second(page):
+    assert page.states[-1].keys() == {"doing", "picture", "words"}
     page.states.clear()
-    while not page.states:
+    for _ in range(8):
+        page.chart.doing = {}
+        page.update(PICTURE_S / 4)
+    told = [state for state in page.states if state.get("doing") == DOING]
+    assert len(told) == 8
+    assert sum("picture" in state for state in page.states) == 2
+    assert not any("words" in state for state in page.states)
+    # What was found is drawn at once.
+    page.found = made.finding(runs.RATES, against="slow")
+    page.states.clear()
+    page.update(PICTURE_S / 10)
+    assert "picture" in page.states[-1]
+
+
+def test_every_few_seconds_all_that_is_shown_is_said(page):
+    page.states.clear()
+    while not any("words" in state for state in page.states):
         page.update(1.0)
-    (state,) = page.states
-    assert page.now - 100.0 == KEYFRAME_S
-    assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
-    assert (state["total"], state["doing"]) == (5, DOING)
-    for _ in range(3):
-        page.update(1.0)
+    assert page.now - 100.0 == WORDS_S
+    assert page.chart.words.startswith("Live chart. Round 1: slow, 7 s left.")
+    # A page that is loaded again asks for the state, and is given all of it.
     state = page.chart.get_state()
-    assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
-    # It then hears of row 8 on, and knows that it lacks some until the next keyframe.
-    assert page.custom[-1][0]["first"] == 7 > state["total"]
+    assert state["doing"] == DOING
+    assert [row["name"] for row in state["picture"]["rows"]] == [*VARIANTS]
+    assert state["picture"]["total"] == WORDS_S
 
 
-def test_a_run_leaves_all_its_points_and_the_next_begins_with_none(page):
-    for _ in range(3):
-        page.update(1.0)
+def test_a_run_leaves_its_picture_and_the_next_begins_without_one(page):
+    page.update(1.0)
+    page.found = made.finding(runs.RATES, against="slow")
+    page.chart.finish(page.points, "It is over", page.found)
+    state = page.chart.get_state()
+    assert (state["doing"], len(state["picture"]["rows"])) == ({}, 2)
+    assert "It is over." in state["words"]
     page.chart.finish(page.points, "It is over", None)
-    state = page.chart.get_state()
-    assert len(rows(state["frame"])) == 3
-    assert (state["doing"], state["span"]) == ({}, 0.0)
-    page.states.clear()
-    page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], 5.0)
-    (state,) = page.states
-    assert (state["frame"], state["total"], state["variants"]) == (b"", 0, ["slow"])
+    assert page.chart.picture == {}
+    page.chart.begin(Points(["slow"], 2.0), 5.0)
+    assert [row["name"] for row in page.chart.picture["rows"]] == ["slow"]
+    assert page.chart.picture["total"] == 0
 
 
-VARIANTS = ("slow", "fast")
-
-
-def points(**more):
-    return Points(VARIANTS, **{"budget": 10, "cores": 2.0} | more)
-
-
-def heard(*events, **more):
-    told = points(**more)
+def heard(*events):
+    points = Points(VARIANTS, 2.0)
     for event in events:
-        told.hear(event)
-    return told
+        points.hear(event)
+    return points
 
 
 BEGUN = TrialStarted("slow", 1, 0.0)
@@ -117,61 +98,34 @@ BEGUN = TrialStarted("slow", 1, 0.0)
 TICKED = Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10)))
 
 
-@pytest.mark.parametrize(
-    ("events", "gpus", "row"),
-    [
-        # Ready at 1 s; the first tick compiles; then 30 examples in 0.5 s.
-        ([BEGUN, Ticked("slow", ((1.0, 0), (1.4, 10), (1.6, 10), (1.9, 20)))], 0,
-         {"at": 1.9, "slow": 30 / 0.5, "fast": math.nan}),
-        # It stood still until 5 s, and the first entry of its turn says so.
-        ([BEGUN, TICKED, Ticked("slow", ((5.0, 0), (5.2, 10)))], 0,
-         {"slow": 20 / 0.3}),
-        # Load is a share of the cores, and its mean since the last row.
-        ([Sampled({"t": 0.2, "cpu_trial": 1.0, "cpu_other": 0.5}),
-          Sampled({"t": 0.4, "cpu_trial": 2.0, "cpu_other": 0.5}), Progress(0.5, 10)],
-         0, {"this training": 0.75, "other programs": 0.25,
-             "the machine's speed": math.nan}),
-        # GPUs have a line where there are some.
-        ([Sampled({"t": 0.2, "gpu0_busy": 0.5, "gpu1_busy": 0.7}), Progress(0.5, 10)],
-         2, {"GPU busy": 0.6}),
-    ],
-    ids=["ticks", "turns", "load", "GPUs"],
-)  # fmt: skip
-def test_a_row_holds_rates_between_ticks_and_the_mean_load(events, gpus, row):
-    told = heard(*events, gpus=gpus)
-    (values,) = told.take()
-    found = dict(zip(("at", *VARIANTS, *told.load), values, strict=True))
-    assert {name: found[name] for name in row} == pytest.approx(row, nan_ok=True)
-    assert ("GPU busy" in found) == bool(gpus)
+def test_the_strip_is_the_share_of_all_cores_that_the_run_and_others_had():
+    busy = ({"cpu_trial": 1.0, "cpu_other": 0.5}, {"cpu_trial": 2.0, "cpu_other": 0.5})
+    unknown = {"cpu_trial": None}
+    samples = [
+        Sampled({"t": float(at)} | cores)
+        for at, cores in enumerate((*busy, unknown), start=1)
+    ]
+    points = heard(*samples)
+    assert points.picture(None, 4.0)["strip"] == [(0.25, 0.5, 0.75), (0.5, 1.0, 1.0)]
+    # Once it is over the clock ends with it.
+    assert points.picture(None)["strip"][-1][0] == 1.0
+    assert points.total == 3
+    assert heard(*samples[:1]).picture(None)["strip"] == []
 
 
-def test_each_row_holds_what_happened_since_the_row_before():
-    told = heard(TrialStarted("fast", 1, 0.0), Ticked("fast", ((1.0, 0), (1.1, 1))))
-    told.hear(Ticked("fast", ((1.3, 20),)))
-    told.take()
-    told.hear(Ticked("fast", ((1.8, 100),)))
-    assert told.take()[0][2] == pytest.approx(200)
-    # The machine's speed is a share of the best seen.
-    told = points()
-    for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
-        told.hear(Sampled({"t": at, "core_speed": core_speed}))
-        told.hear(Progress(at, 10))
-        told.take()
-    assert told.all()[:, 5] == pytest.approx([0.5, 1.0, 0.25])
-
-
-def test_a_run_of_an_hour_makes_a_few_hundred_rows():
-    told = points(budget=3600)
-    for second in range(3600):
-        told.hear(Progress(second, 3600))
-        told.take()
-    assert 150 <= told.total == len(told.all()) <= CAPACITY
+def test_the_picture_of_a_run_of_an_hour_is_small():
+    points = heard()
+    for number in range(5 * 3600):
+        points.hear(Sampled({"t": number / 5} | LOAD))
+    strip = points.picture(None, 3600.0)["strip"]
+    assert 100 <= len(strip) <= 150
+    assert strip[0][0] < 0.02
+    assert strip[-1][0] > 0.97
+    assert points.total == 5 * 3600
 
 
 def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
-    told = heard(BEGUN, TICKED)
-    told.take()
-    told.hear(Ticked("slow", ((1.4, 20),)))
+    told = heard(BEGUN, TICKED, Ticked("slow", ((1.4, 20),)))
     slow, fast = told.picture(None)["rows"]
     assert (slow["words"][0], slow["known"]) == ("100", False)
     assert (fast["at"], fast["said"]) == (None, "fast is to come")
@@ -185,27 +139,16 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
 
 
-def test_the_control_of_the_baseline_has_no_line():
-    ended = Measurement(variants=(Variant("slow", iter),))
+def test_the_control_of_the_baseline_has_no_row():
     told = heard(
         TrialStarted(CONTROL, 1, 0.0),
         Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
-        TrialEnded(made.trial(CONTROL, 100.0), ended),
     )
-    assert all(math.isnan(value) for value in told.take()[0][1:3])
     assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
 
 
 def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
     notes = {"microbenchmarks": {name: {"unit": "B"} for name in VARIANTS}}
-    told = heard(Prepared(notes), BEGUN, TICKED)
-    # Its first rate stands for its own until there is an interval.
-    assert told.take()[0][1] == pytest.approx(1.0)
-    told.hear(Ticked("slow", ((1.7, 25),)))
-    assert told.take()[0][1] == pytest.approx(0.5)
-    measured = runs.measured()
-    told.hear(TrialEnded(measured.trials[0], measured))
-    timing = measured.timing("slow")
-    rates = [row[1] for row in told.all()]
-    assert rates == pytest.approx([100 / timing.rate, 50 / timing.rate])
-    assert told.picture(None)["rows"][0]["words"][0] == "58.3 B/s"
+    picture = heard(Prepared(notes), BEGUN, TICKED).picture(None)
+    assert picture["unit"] == OWN
+    assert picture["rows"][0]["words"][0] == "100 B/s"

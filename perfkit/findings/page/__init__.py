@@ -1,5 +1,5 @@
 """Findings, or a notebook, as one HTML file that can be sent to anybody.
 
-Open ``export.py`` first. ``page`` lays a report out, ``notebook`` converts a notebook,
-and ``clean`` removes whatever its outputs hold that could act.
+Open ``export.py`` first: it lays reports out. ``notebook`` converts a notebook, and
+``clean`` removes whatever its outputs hold that could act.
 """

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from perfkit import units
 from perfkit.findings.text import plain
+from perfkit.findings.text import printable as printable_text
 
 LARGEST_BYTES = 5_000_000
 # With more, a page is slow to open and too large to be sent.
@@ -188,10 +189,7 @@ _KEPT = "\n\t\xa0\u200c\u200d"
 
 def printable(text: str) -> str:
     """Text with its lines, without characters that change how the rest is read."""
-    return "".join(
-        c if c.isprintable() or c in _KEPT else " " if c.isspace() else ""
-        for c in text.replace("\r\n", "\n")
-    )
+    return printable_text(text, _KEPT)
 
 
 def _clean_attribute(tag: str, name: str, raw: str) -> str | None:

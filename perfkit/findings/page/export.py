@@ -4,30 +4,36 @@ The file needs no network and no script. It is made from finished results: nothi
 run for it.
 """
 
-from __future__ import annotations
-
+import itertools
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
+
+from markupsafe import Markup
 
 from perfkit.errors import BadFileError, BadParameterError, need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from markupsafe import Markup
-
-    from perfkit.findings.account import Account
-    from perfkit.findings.store import Recorded
-
-__all__ = ["export"]
+from perfkit.findings import reports
+from perfkit.findings.account import Account
+from perfkit.findings.report import Fold, Report, folds_in_html, in_html, render
+from perfkit.findings.shown import Picture, pictures
+from perfkit.findings.store import (
+    RECORDED,
+    Recorded,
+    finding_of,
+    read,
+    whole_file,
+    write_as,
+)
+from perfkit.findings.text import plain, printable
 
 Code = Literal["folded", "shown", "hidden"]
 CODE: tuple[str, ...] = get_args(Code)
 # With every picture that a notebook holds.
 _LARGEST = 256 * 10**6
+_ENDS = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,6 @@ def export(
     path: str | Path | None = None,
     *,
     code: Code = "folded",
-    author: str = "",
-    note: str = "",
 ) -> Path:
     """Make a page of one notebook, or of one or several findings.
 
@@ -57,8 +61,6 @@ def export(
             notebook; several findings make one page.
         path: The page's file; None for the source's name, in its folder.
         code: Whether the code of a notebook is folded, shown or hidden.
-        author: The sender, shown below the title.
-        note: The sender's remark, in a sentence or two.
 
     Returns:
         Where the page is.
@@ -70,14 +72,12 @@ def export(
             for a page.
         MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
-    from perfkit.findings.page import page
-
     if code not in CODE:
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
-    read = [_read(source) for source in _listed(sources)]
-    files = [source.path for source in read if source.path is not None]
-    place = _beside(files, len(read)) if path is None else path
-    return page.save(place, lambda: _page(read, code, page.signed(author, note)), files)
+    documents = [_read(source) for source in _listed(sources)]
+    files = [source.path for source in documents if source.path is not None]
+    place = _beside(files, len(documents)) if path is None else path
+    return save(place, lambda: _page(documents, code), files)
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -88,10 +88,6 @@ def _listed(sources: Any) -> list[Any]:
 
 
 def _read(source: Any) -> Recorded | Account | Notebook:
-    from perfkit.findings.account import Account
-    from perfkit.findings.store import RECORDED, Recorded, read, whole_file
-    from perfkit.findings.text import plain
-
     if isinstance(source, Recorded | Account):
         return source
     if not isinstance(source, str | Path):
@@ -121,16 +117,12 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(
-    sources: Sequence[Recorded | Account | Notebook], code: str, by: Markup
-) -> str:
-    from perfkit.findings.page.page import findings_page
-
+def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if len(findings) == len(sources):
-        return findings_page(findings, by)
+        return findings_page(findings)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or exactly one notebook.")
     for module in ("nbconvert", "latex2mathml"):
@@ -138,4 +130,111 @@ def _page(
     from perfkit.findings.page.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))
-    return notebook_page(notebook.path, notebook.document, code, by)
+    return notebook_page(notebook.path, notebook.document, code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report as a page holds it.
+
+    Attributes:
+        title: What it says, as text.
+        report: What a colleague reads first, with its chart: one sheet of paper.
+        appendix: The other charts and all that a notebook folds away, laid open.
+        about: What it was measured on, and when.
+    """
+
+    title: str
+    report: Markup
+    appendix: Markup
+    about: str = ""
+
+
+def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Page:
+    """Prepare a report for a page, the chart that stands with it first.
+
+    Its heading is of that level.
+    """
+    svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
+    first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
+    summary = replace(report, folds=(), foot=(report.repeat,))
+    folds, table = report.filled, report.table
+    if first and report.charted and table and table.rows:
+        # The chart has its rows.
+        summary = replace(summary, table=None)
+        folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
+    appendix = [charts, *later, folds_in_html(folds, level=level + 1)]
+    line = Markup('<p class="machine">{}</p>')
+    below = Markup().join(line.format(printable(text)) for text in report.foot)
+    html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
+    return Page(
+        title=report.verdict.headline.replace("`", ""),
+        report=Markup(html),
+        appendix=Markup("".join(appendix)),
+        about=" ".join(report.foot),
+    )
+
+
+def of_finding(document: Recorded | Account, *, level: int = 1) -> Page:
+    """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
+    if isinstance(document, Account):
+        return page_of(document.report, (), level=level)
+    finding = finding_of(document)
+    report = document.report
+    report = replace(report, folds=(*report.folds, reports.facts(finding)))
+    return page_of(report, pictures(document), level=level)
+
+
+def laid_out(pages: Sequence[Page], title: str = "") -> str:
+    """Lay one report or several out as a page."""
+    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
+
+
+def findings_page(findings: Sequence[Recorded | Account]) -> str:
+    """Lay one or several of what ``of_finding`` takes out as a page."""
+    if len(findings) == 1:
+        return laid_out([of_finding(findings[0])])
+    pages = [of_finding(finding, level=2) for finding in findings]
+    return laid_out(pages, f"{len(pages)} findings")
+
+
+def save(
+    path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
+) -> Path:
+    """Make a page and write it; what was there before stays until it is whole.
+
+    Args:
+        path: Where to.
+        make: Makes it, once it is known that it can go there.
+        sources: The files that it is made from.
+
+    Raises:
+        BadFileError: It cannot be written.
+        BadParameterError: The name is not one of a page, there is no such folder, or
+            it is one of the sources.
+    """
+    path = Path(os.path.expanduser(path))
+    _check(path, sources)
+    return write_as(path, make().encode(), "page")
+
+
+def _check(path: Path, sources: Iterable[Path]) -> None:
+    name = plain(str(path))
+    if any(_is_same_file(path, source) for source in sources):
+        raise BadParameterError(f"{name} is the page's source; give another name.")
+    if path.is_dir() or path.suffix.lower() not in _ENDS:
+        raise BadParameterError(
+            f"{name} is not a page's name; give one that ends in .html."
+        )
+    if not path.parent.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(path.parent))} to write {name} into."
+        )
+
+
+def _is_same_file(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return path.absolute() == source.absolute()

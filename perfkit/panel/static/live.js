@@ -1,4 +1,4 @@
-/* The widget: what a run does, its chart filling in, and its points over time. */
+/* The widget: what a run does, and its chart filling in. */
 
 const FRAME = `
   <div class="perfkit-now">
@@ -16,40 +16,26 @@ const FRAME = `
       <div class="perfkit-below"></div>
     </div>
     <p class="perfkit-readout"></p>
-    <details><summary>Over time</summary><div class="perfkit-plots">
-      <div class="perfkit-rates" role="img"></div>
-      <div class="perfkit-busy" role="img" aria-label="The machine over time"></div>
-    </div></details>
   </div>`;
 const HINT =
   "◆ fastest, or not shown to be slower · ■ baseline · bar: 95 % interval · " +
   "hollow: not known yet · dashed: a limit · dotted: your guess";
 
 class View {
-  constructor(model, el, points, doing) {
-    Object.assign(this, { model, el, points, doing });
+  constructor(model, el) {
+    Object.assign(this, { model, el });
     el.classList.add("perfkit-live");
     el.innerHTML = FRAME;
     this.part = (name) => el.querySelector(name);
-    this.plots = [];
-    this.hidden = new Set();
     this.rows = new Map();
     this.dirty = false;
     this.visible = false;
-    this.observers = [
-      // Scrolled away, it draws nothing; the first call comes once it is on the page.
-      new IntersectionObserver((seen) => {
-        this.visible = seen.at(-1).isIntersecting;
-        nameSliders(el.closest(".perfkit-panel"));
-        if (this.visible && this.dirty) this.later();
-      }),
-      new ResizeObserver(() => this.fit()),
-      new MutationObserver(() => this.rebuild()),
-    ];
-    this.observers[0].observe(el);
-    this.observers[1].observe(el);
-    this.observers[2].observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
-    this.part("details").addEventListener("toggle", () => this.rebuild());
+    // Scrolled away, it draws nothing; the first call comes once it is on the page.
+    this.observer = new IntersectionObserver((seen) => {
+      this.visible = seen.at(-1).isIntersecting;
+      if (this.visible && this.dirty) this.later();
+    });
+    this.observer.observe(el);
     const read = ({ type, target }) => {
       const at = type.endsWith("out") ? null : target.closest(".perfkit-row");
       this.write(".perfkit-readout", at?.dataset.said ?? HINT);
@@ -59,13 +45,10 @@ class View {
     }
     this.write(".perfkit-readout", HINT);
     this.tell();
-    this.rebuild();
+    this.later();
   }
 
-  remove() {
-    this.observers.forEach((observer) => observer.disconnect());
-    this.plots.forEach((plot) => plot.destroy());
-  }
+  remove() { this.observer.disconnect(); }
 
   /* Asked for as often as there is news; done once per picture of the screen. */
   later() {
@@ -81,21 +64,17 @@ class View {
   draw() {
     this.tell();
     const picture = this.model.get("picture");
-    this.el.dataset.rows = this.points.total;
+    this.el.dataset.rows = picture.total ?? 0;
     this.part(".perfkit-drawn").hidden = !picture.rows?.length;
     if (!picture.rows?.length) return;
     this.write(".perfkit-lead span", picture.said);
     this.write(".perfkit-sure", picture.sure);
     this.part(".perfkit-sure").dataset.sure = picture.sure.split(":")[0];
     this.fill(picture);
-    if (!this.part("details").open) return;
-    if (!this.plots.length || !this.plots.every(({ fits }) => fits())) this.build();
-    this.plots.forEach((plot) => plot.setData(plot.columns()));
-    this.fit();
   }
 
   tell() {
-    const { said = "", left = "", share } = this.doing();
+    const { said = "", left = "", share } = this.model.get("doing");
     this.write(".perfkit-state", this.model.get("state"));
     this.part(".perfkit-doing").hidden = share === undefined;
     this.el.classList.toggle("perfkit-running", share !== undefined);
@@ -111,12 +90,12 @@ class View {
   }
 
   /* The rows, each moved to where it stands now, and what lies behind and below. */
-  fill({ rows, bands, ticks, unit, others }) {
+  fill({ rows, bands, ticks, unit, strip, others }) {
     const last = rows.length;
     const drawn = rows.map((row, place) => {
-      if (!this.rows.has(row.name)) this.rows.set(row.name, rowOf(() => this.toggle(row.name)));
+      if (!this.rows.has(row.name)) this.rows.set(row.name, rowOf());
       const made = this.rows.get(row.name);
-      show(made, row, place + 1, this.hidden.has(row.name));
+      show(made, row, place + 1);
       return made;
     });
     const list = this.part(".perfkit-rows");
@@ -134,60 +113,15 @@ class View {
     const axis = cell("perfkit-axis", `${last + 1} / 2`);
     axis.append(...ticks.map(([at, text]) => cell("perfkit-tick", "", { text }, at, at)));
     const below = [axis, cell("perfkit-unit", `${last + 2} / 2`, { text: unit })];
-    const strip = stripOf(this.points, this.model);
-    if (strip) {
+    if (strip.length) {
       const area = cell("perfkit-strip", `${last + 3} / 2`);
-      area.innerHTML = strip;
+      area.innerHTML = stripOf(strip);
       below.push(
         cell("perfkit-machine", `${last + 3} / 1`, { text: "the machine" }), area,
         cell("perfkit-others", `${last + 4} / 2 / ${last + 5} / 4`, { text: others }),
       );
     }
     this.part(".perfkit-below").replaceChildren(...below);
-  }
-
-  toggle(name) {
-    if (!this.hidden.delete(name)) this.hidden.add(name);
-    this.rebuild();
-  }
-
-  /* A new run has rows of its own. */
-  forget() {
-    this.hidden.clear();
-    this.rows.clear();
-    this.rebuild();
-  }
-
-  rebuild() {
-    this.plots.forEach((plot) => plot.destroy());
-    this.plots = [];
-    this.later();
-  }
-
-  build() {
-    this.plots.forEach((plot) => plot.destroy());
-    const what = {
-      points: this.points,
-      variants: this.model.get("variants"),
-      hidden: this.hidden,
-      load: this.model.get("load"),
-      span: () => this.model.get("span"),
-      picture: () => this.model.get("picture"),
-      sync: uPlot.sync(`perfkit-${Math.random()}`).key,
-    };
-    this.plots = [
-      ratesPlot(this.part(".perfkit-rates"), what),
-      loadPlot(this.part(".perfkit-busy"), what),
-    ];
-    const { unit } = this.model.get("picture");
-    this.part(".perfkit-rates").setAttribute("aria-label", `${unit}, over time`);
-  }
-
-  fit() {
-    const width = this.part(".perfkit-plots").clientWidth;
-    for (const plot of this.plots) {
-      if (width > 80 && width !== plot.width) plot.setSize({ width, height: plot.height });
-    }
   }
 }
 
@@ -203,91 +137,56 @@ const cell = (name, area, { text = "", kind = "" } = {}, low, high) => {
 };
 
 /* An empty row: its name, a place for its bar and dot, its numbers. */
-const rowOf = (toggle) => {
+const rowOf = () => {
   const made = document.createElement("div");
   made.className = "perfkit-row";
   made.innerHTML = `
-    <button type="button" class="perfkit-name"></button>
+    <span class="perfkit-name" tabindex="0"></span>
     <div class="perfkit-track"><span class="perfkit-problem"></span>
       <span class="perfkit-bar"></span><span class="perfkit-dot"></span></div>
     <div class="perfkit-label"><b></b><small></small></div>`;
-  made.querySelector("button").addEventListener("click", toggle);
   return made;
 };
 
-const show = (made, { name, mark, at, ends, known, words, said }, place, hidden) => {
+const show = (made, { name, mark, at, ends, known, words, said }, place) => {
   const [rate, ratio, more] = words;
   const text = (part, what) => { made.querySelector(part).textContent = what; };
-  Object.assign(made.dataset, { mark, said, hollow: !known, hidden, drawn: at !== null });
+  Object.assign(made.dataset, { mark, said, hollow: !known, drawn: at !== null });
   made.style.setProperty("--place", place);
   made.style.setProperty("--at", `${at ?? 0}%`);
   made.style.setProperty("--from", `${ends?.[0] ?? at ?? 0}%`);
   made.style.setProperty("--to", `${ends?.[1] ?? at ?? 0}%`);
-  made.querySelector("button").setAttribute("aria-pressed", !hidden);
-  text("button", name);
-  text("b", hidden ? "" : [rate, ratio].filter(Boolean).join(" · "));
-  text("small", at === null || hidden ? "" : more);
-  text(".perfkit-problem", at === null && !hidden ? more : "");
+  text(".perfkit-name", name);
+  text("b", [rate, ratio].filter(Boolean).join(" · "));
+  text("small", at === null ? "" : more);
+  text(".perfkit-problem", at === null ? more : "");
 };
 
 /* The share of the machine that the run has, and on top of it what others take. */
-const stripOf = (points, model) => {
-  const first = 1 + model.get("variants").length;
-  const [times, mine, others] = [0, first, first + 1].map((i) => points.columns[i] ?? []);
-  const rows = times.map((_, row) => row).filter((row) => mine[row] !== null);
-  if (rows.length < 2) return "";
-  const x = (row) => times[row] / Math.max(model.get("span"), points.end);
+const stripOf = (strip) => {
   const area = (upper, lower, name) => {
-    const side = (height) => (row) => `${x(row).toFixed(4)} ${(1 - height(row)).toFixed(3)}`;
-    const path = [...rows.map(side(upper)), ...rows.toReversed().map(side(lower))];
+    const side = (height) => (row) => `${row[0]} ${1 - height(row)}`;
+    const path = [...strip.map(side(upper)), ...strip.toReversed().map(side(lower))];
     return `<path class="${name}" d="M${path.join("L")}Z"/>`;
   };
-  const both = (row) => Math.min(1, mine[row] + (others[row] ?? 0));
+  const mine = (row) => row[1], both = (row) => row[2];
   return `<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
-    ${area((row) => mine[row], () => 0, "perfkit-mine")}
-    ${area(both, (row) => mine[row], "perfkit-theirs")}</svg>`;
+    ${area(mine, () => 0, "perfkit-mine")}
+    ${area(both, mine, "perfkit-theirs")}</svg>`;
 };
 
-/* A slider's thumb has no name of its own; without one a screen reader says "slider". */
-const nameSliders = (panel) => {
-  panel?.querySelectorAll(".widget-slider").forEach((slider) => {
-    const name = slider.querySelector(".widget-label")?.textContent ?? "";
-    slider.querySelector("[role=slider]")?.setAttribute("aria-label", name);
-  });
-};
-
-// One of these for each model: all its views share the points.
+// One of these for each model.
 export default () => {
-  const points = new Points();
   const views = new Set();
-  let doing = {};
-  const show = () => views.forEach((view) => view.later());
-
-  const keyframe = (model) => {
-    const width = 1 + model.get("variants").length + model.get("load").length;
-    points.keyframe(model.get("frame"), width, model.get("total"));
-    doing = model.get("doing");
-    show();
-  };
-
-  const hear = (model, message, [rows]) => {
-    points.append(rows, message.first, model.get("capacity"));
-    doing = message.doing;
-    show();
-  };
-
   return {
     initialize({ model }) {
-      keyframe(model);
-      model.on("change:frame change:doing", () => keyframe(model));
-      model.on("change:variants", () => views.forEach((view) => view.forget()));
       // A sentence is said wherever the reader is, and read out where it is spoken.
       model.on("change:state", () => views.forEach((view) => view.tell()));
-      model.on("change:words change:picture change:span", show);
-      model.on("msg:custom", (message, buffers) => hear(model, message, buffers));
+      model.on("change:doing change:words change:picture", () =>
+        views.forEach((view) => view.later()));
     },
     render({ model, el }) {
-      const view = new View(model, el, points, () => doing);
+      const view = new View(model, el);
       views.add(view);
       return () => {
         views.delete(view);

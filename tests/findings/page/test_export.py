@@ -12,7 +12,7 @@ from perfkit.findings import store
 from perfkit.findings.page.export import export
 from tests.findings.made import finding
 from tests.findings.page.books import book, code, printed, write
-from tests.findings.page.pages import Page, problems
+from tests.findings.page.pages import Page
 
 
 @pytest.fixture
@@ -157,15 +157,3 @@ def test_a_page_whose_making_is_killed_leaves_the_old_one(saved, tmp_path):
     command = [sys.executable, "-c", _IS_KILLED, str(saved), str(target)]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert target.read_text() == "the old page"
-
-
-def test_a_page_says_who_sends_it_and_why(saved, notebook, tmp_path):
-    who = {"author": "Ada <b>", "note": "Merge it\x1b[2J this week."}
-    several = export([saved, finding()], tmp_path / "all.html", **who)
-    for path in (export(saved, **who), several, export(notebook, **who)):
-        page = Page(path.read_text())
-        assert page.words("p").index("By Ada <b>") < 4
-        assert "Merge it[2J this week." in page.text
-        assert problems(page.html) == []
-    page = Page(export(saved).read_text())
-    assert {"by", "note"}.isdisjoint(a.get("class") for a in page.all("p"))

@@ -3,8 +3,7 @@
 import pytest
 
 from perfkit.findings import store
-from perfkit.findings.page.export import export
-from perfkit.findings.page.page import findings_page
+from perfkit.findings.page.export import export, findings_page
 from tests.findings import made
 from tests.findings.page import hostile
 from tests.findings.page.books import book, code, result, write

@@ -12,11 +12,7 @@ from perfkit.findings.page.clean import (
     encoded,
     inline_only,
 )
-from perfkit.findings.page.markdown import (
-    markdown,
-    mathml,
-)
-from perfkit.findings.page.notebook import terminal
+from perfkit.findings.page.notebook import markdown, mathml, terminal
 from tests.findings.page.books import PNG
 from tests.findings.page.pages import Page
 

@@ -4,7 +4,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import MissingPartError
 from perfkit.findings import store
-from perfkit.panel import worker
+from perfkit.panel import panel as panels
 from perfkit.training.diagnose.diagnose import open_diagnosis
 from perfkit.training.diagnose.maker import digest
 from tests.training.diagnose.diagnosed import diagnosis
@@ -56,7 +56,7 @@ def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
     folder, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    worker._panels.clear()
+    panels._panels.clear()
     panel = perfkit.panel(make_training, folder=tmp_path)
     assert panel.result().replayed
     assert STAMP in panel.view.chart.state

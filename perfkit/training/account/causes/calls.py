@@ -145,8 +145,8 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
 @cause(
     "model-in-loop",
     do="Make the model once, not in each turn at {where}",
-    fix="Keep `model.get_weights()` and the optimizer's variables of the first turn, and "
-    "assign them again in each later one",
+    fix="Keep `model.get_weights()` and the optimizer's variables of the first turn, "
+    "and assign them again in each later one",
     mind="Turns that train other networks, as a search does, need new models.",
 )
 def _model_in_loop(view: View) -> Iterator[Evidence]:
