@@ -16,6 +16,8 @@ from perfkit.questions.parameters import (
 )
 from perfkit.training.diagnose.diagnose import AUTO, in_seconds
 
+# A wider range has no place for a thumb that is moved by hand.
+_SLIDER_REACH = 100.0
 _ROWS = 7
 _NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
@@ -153,8 +155,8 @@ def _text_control(value: str, **traits: Any) -> Any:
 def control(parameter: Parameter, value: Any) -> Any:
     """Make the widget of one parameter; help is shown on hover, the unit in the label.
 
-    A number is typed. One of several words is a list to open, several of them a list
-    to mark.
+    A number in a wide range is typed, in a narrow one moved by a slider. One of several
+    words is a list to open, several of them a list to mark.
     """
     match parameter.accepts:
         case Range():
@@ -170,9 +172,17 @@ def control(parameter: Parameter, value: Any) -> Any:
 
 
 def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
-    ends = {"min": kind(accepts.low), "max": kind(accepts.high)}
+    narrow = accepts.low > 0 and accepts.high <= _SLIDER_REACH * accepts.low
     is_integer = kind is int
-    widget_type = widgets.BoundedIntText if is_integer else widgets.BoundedFloatText
+    ends: dict[str, Any] = {"min": accepts.low, "max": accepts.high}
+    if is_integer:
+        ends = {end: int(number) for end, number in ends.items()}
+    widget_type = {
+        (True, True): widgets.IntSlider,
+        (True, False): widgets.FloatSlider,
+        (False, True): widgets.BoundedIntText,
+        (False, False): widgets.BoundedFloatText,
+    }[narrow, is_integer]
     unit = f" ({accepts.unit})" if accepts.unit else ""
     limits = f"{accepts.low:g} to {accepts.high:g} {accepts.unit}".rstrip()
     labels = labelled(_name(name) + unit, f"{accepts.help}: {limits}")

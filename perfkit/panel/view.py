@@ -120,7 +120,9 @@ def static_html(question: str, verb: str, document: Recorded | None) -> str:
             "JupyterLab, Jupyter Notebook or VS Code to use the panel; where it does "
             f"not appear, <code>{verb}(...)</code> does the same.</p>"
         )
-    return document._repr_html_()
+    from perfkit.questions.gallery import chart
+
+    return in_html(document.report, figure=chart(document).in_page())
 
 
 READY = "Ready: press Run."

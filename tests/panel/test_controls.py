@@ -29,7 +29,8 @@ def controls():
 
 def test_each_kind_of_parameter_has_its_kind_of_control(controls):
     kinds = {name: type(widget) for name, widget in controls.by_name.items()}
-    assert kinds["side"] is widgets.BoundedIntText
+    assert kinds["side"] is widgets.IntSlider
+    # So wide a range has no slider.
     assert kinds["size"] is widgets.BoundedIntText
     assert kinds["which"] is widgets.SelectMultiple
     assert kinds["loud"] is widgets.Checkbox

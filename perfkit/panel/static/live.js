@@ -33,6 +33,7 @@ class View {
     // Scrolled away, it draws nothing; the first call comes once it is on the page.
     this.observer = new IntersectionObserver((seen) => {
       this.visible = seen.at(-1).isIntersecting;
+      nameSliders(el.closest(".perfkit-panel"));
       if (this.visible && this.dirty) this.later();
     });
     this.observer.observe(el);
@@ -173,6 +174,14 @@ const stripOf = (strip) => {
   return `<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
     ${area(mine, () => 0, "perfkit-mine")}
     ${area(both, mine, "perfkit-theirs")}</svg>`;
+};
+
+/* A slider's thumb has no name of its own; without one a screen reader says "slider". */
+const nameSliders = (panel) => {
+  panel?.querySelectorAll(".widget-slider").forEach((slider) => {
+    const name = slider.querySelector(".widget-label")?.textContent ?? "";
+    slider.querySelector("[role=slider]")?.setAttribute("aria-label", name);
+  });
 };
 
 // One of these for each model.
