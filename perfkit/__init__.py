@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from perfkit.machines.examination import doctor
     from perfkit.machines.record import recorded
     from perfkit.machines.recording import passport
-    from perfkit.panel import pipeline_simulator
     from perfkit.panel.panel import panel
+    from perfkit.panel.simulation import pipeline_simulator
     from perfkit.questions import experiment, experiments
     from perfkit.questions.base import Experiment, variant
     from perfkit.questions.gallery import chart
@@ -108,8 +108,8 @@ _NAMES = {
     "machines.examination": "doctor",
     "machines.record": "recorded",
     "machines.recording": "passport",
-    "panel": "pipeline_simulator",
     "panel.panel": "panel",
+    "panel.simulation": "pipeline_simulator",
     "questions": "experiment experiments",
     "questions.base": "Experiment variant",
     "questions.gallery": "chart",

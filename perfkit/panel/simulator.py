@@ -3,6 +3,7 @@
 from typing import Any
 
 import anywidget
+import traitlets
 
 from perfkit.panel.live_chart import joined
 
@@ -13,10 +14,19 @@ _STATIC = (
 
 
 class PipelineSimulator(anywidget.AnyWidget):
-    """Sliders, a timeline of twelve batches, and images per second."""
+    """Sliders, a timeline of twelve batches, and images per second.
+
+    Attributes:
+        start: The fields of a ``Pipeline`` that it begins with.
+        measured: Those that were measured, as ``pipeline``, and the measured ``rates``
+            as text; empty where there is nothing to use.
+    """
 
     _esm = joined(("simulation.js", "simulator.js"))
     _css = joined(("simulator.css",))
+
+    start = traitlets.Dict().tag(sync=True)
+    measured = traitlets.Dict().tag(sync=True)
 
     def __repr__(self) -> str:
         return "<a simulated input pipeline>"

@@ -1,10 +1,15 @@
 """The simulated pipeline in a browser: its arithmetic, and its drawing."""
 
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+import perfkit
+from perfkit.panel.simulation import Pipeline, stage_times
 from perfkit.panel.simulator import PipelineSimulator
+from perfkit.questions.replay import BROUGHT
 from tests.browser.conftest import picture
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -12,7 +17,10 @@ LOADED = """async (code) => {
     const file = new Blob([code], { type: "text/javascript" });
     window.widget = await import(URL.createObjectURL(file));
 }"""
-SHOWN = """() => widget.default().render({ el: document.querySelector("main") })"""
+SHOWN = """(state) => widget.default().render({
+    model: { get: (name) => state[name] }, el: document.querySelector("main"),
+})"""
+STATE = ("start", "measured")
 
 
 @pytest.fixture
@@ -34,10 +42,7 @@ def blank(browser):
 
 
 # 32 images, whose stages take 16, 64 and 40 ms.
-PLAIN = {
-    **{"read_ms": 16, "decode_ms": 64, "train_ms": 40, "batch": 32},
-    **{"cores": 4, "parallel": 1, "prefetch": 0, "cache": False, "gpu": True},
-}
+PLAIN = Pipeline()
 # What is set otherwise, and the milliseconds of a batch in the steady state.
 ARITHMETIC = [
     # One thing after another.
@@ -58,17 +63,33 @@ ARITHMETIC = [
 ]
 
 
+def rates(page, pipelines):
+    """The examples per second that the browser computes for each of them."""
+    settings = [asdict(pipeline) for pipeline in pipelines]
+    return page.evaluate("(all) => all.map((p) => widget.simulate(p).rate)", settings)
+
+
 def test_a_steady_rate_is_what_arithmetic_says(blank):
-    pipelines = [PLAIN | settings for settings, _ in ARITHMETIC]
-    computed = blank.evaluate(
-        "(all) => all.map((p) => widget.simulate(p).rate)", pipelines
-    )
+    computed = rates(blank, [replace(PLAIN, **settings) for settings, _ in ARITHMETIC])
     expected = [1000 * 32 / ms_a_batch for _, ms_a_batch in ARITHMETIC]
     assert computed == pytest.approx(expected, rel=0.02)
 
 
+def test_the_model_of_a_recording_comes_near_the_rate_that_was_measured(blank):
+    recorded = perfkit.load(BROUGHT / "data-pipeline.json")
+    stages = stage_times(recorded)
+    measured = {timing.variant: timing.rate for timing in recorded.timings}
+    # As TensorFlow ran them: two elements at a time, a batch or two made ahead.
+    ahead = {"naive map": 1, "prefetch": 2}
+    fed = [replace(stages, parallel=2, prefetch=count) for count in ahead.values()]
+    for name, rate in zip(ahead, rates(blank, fed), strict=True):
+        assert abs(math.log(rate / measured[name])) < math.log(1.15)
+
+
 def test_the_drawing_follows_the_slider_on_a_narrow_dark_page(blank):
-    blank.evaluate(SHOWN)
+    recorded = perfkit.load(BROUGHT / "data-pipeline.json")
+    widget = perfkit.pipeline_simulator(recorded)
+    blank.evaluate(SHOWN, {name: getattr(widget, name) for name in STATE})
     rate, why = blank.locator(".perfkit-rate b"), blank.locator(".perfkit-why")
     assert rate.inner_text() == "267 images/s"
     assert why.inner_text() == "The model waits 67 % of the time."
@@ -90,9 +111,27 @@ def test_the_drawing_follows_the_slider_on_a_narrow_dark_page(blank):
     blank.get_by_role("checkbox", name="cache decoded images").check()
     assert rate.inner_text() == "800 images/s"
     assert blank.locator("svg rect.perfkit-read").count() == 4
+    blank.get_by_role("button", name="use what was measured").click()
+    assert rate.inner_text() == "1,840 images/s"
+    assert "naive map 785" in blank.locator(".perfkit-source").inner_text()
+    assert blank.get_by_role("slider", name="cores").input_value() == "2"
+    # How it is fed may change; another stage was not measured.
+    blank.get_by_role("checkbox", name="cache decoded images").uncheck()
+    blank.get_by_role("slider", name="elements in parallel").press("ArrowRight")
+    assert rate.inner_text() == "854 images/s"
+    assert blank.locator(".perfkit-source").is_visible()
     blank.screenshot(path=picture("simulator 400 dark"), full_page=True)
+    blank.get_by_role("slider", name="read").press("ArrowRight")
+    assert not blank.locator(".perfkit-source").is_visible()
     wide = blank.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide[0] <= wide[1]
     blank.evaluate(AXE.read_text(encoding="utf-8"))
     found = blank.evaluate("axe.run('main')")["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_nothing_measured_means_no_button(blank):
+    widget = perfkit.pipeline_simulator()
+    blank.evaluate(SHOWN, {name: getattr(widget, name) for name in STATE})
+    assert blank.get_by_role("slider").count() == 6
+    assert blank.get_by_role("button").count() == 0

@@ -1,17 +1,9 @@
-/* The simulated pipeline: when each batch is read, decoded and trained on.
+/* The simulated pipeline; perfkit/panel/simulation.py describes its settings.
 
    It goes from event to event: an element has been read, an element has been decoded, a
    step has ended. Any number of elements can be read at the same time. Whatever computes
    gets an equal share of the cores: an element that is being decoded uses one, a training
-   without a GPU all of them.
-
-   Its settings: `read_ms`, milliseconds of waiting for the disk or network, for each batch,
-   if its elements are read one after another; `decode_ms`, milliseconds that one core
-   decodes for each batch; `train_ms`, those of a training step that has the machine to
-   itself; `batch`, elements in a batch; `cores` of the processor; `parallel`, elements in
-   work at a time (`num_parallel_calls`); `prefetch`, batches made ahead, where 0 makes a
-   batch when the training asks for it; `cache`, whether elements cost nothing after the
-   first epoch; `gpu`, whether the training computes on one. */
+   without a GPU all of them. */
 
 // Batches that are drawn, and batches in an epoch; the rate is that of the batches after
 // those that are drawn, up to the last. What ends within a nanosecond of an event ends

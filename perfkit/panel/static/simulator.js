@@ -13,11 +13,8 @@ const SWITCHES = [
   ["cache", "cache decoded images"],
   ["gpu", "the model trains on a GPU"],
 ];
-// What it begins with; simulation.js says what each means.
-const START = {
-  read_ms: 16, decode_ms: 64, train_ms: 40, batch: 32,
-  cores: 4, parallel: 1, prefetch: 0, cache: false, gpu: true,
-};
+// What the button sets, with the size of a batch.
+const STAGES = ["read_ms", "decode_ms", "train_ms", "cores", "gpu"];
 // Name, top and height of each lane. Batches overlap where they are read or decoded, so
 // there each second one lies a row lower.
 const LANES = [
@@ -27,7 +24,7 @@ const LEFT = 62, RIGHT = 20, BOTTOM = 142, HEIGHT = 166;
 const WITHOUT_NUMBER_PX = 17;
 let count = 0;
 
-const frame = (id) => `
+const frame = (id, hasMeasured) => `
   <div class="perfkit-sliders">${SLIDERS.map(([name, label, low, high]) => `
     <label><span>${label}</span>
       <input type="range" name="${name}" min="${low}" max="${high}" step="1">
@@ -35,7 +32,9 @@ const frame = (id) => `
   </div>
   <div class="perfkit-switches">${SWITCHES.map(([name, label]) => `
     <label><input type="checkbox" name="${name}">${label}</label>`).join("")}
+    ${hasMeasured ? '<button type="button">use what was measured</button>' : ""}
   </div>
+  <p class="perfkit-source" hidden></p>
   <p class="perfkit-rate"><b></b> <span></span></p>
   <p class="perfkit-why"></p>
   <svg role="img" height="${HEIGHT}"><defs>
@@ -58,19 +57,20 @@ const tickStep = (span) => {
 };
 
 class SimulatorView {
-  constructor(el, pipeline) {
-    Object.assign(this, { el, pipeline });
+  constructor(el, pipeline, measured) {
+    Object.assign(this, { el, pipeline, measured });
     this.id = `perfkit-simulated-${(count += 1)}`;
     el.classList.add("perfkit-simulator");
-    el.innerHTML = frame(this.id);
+    el.innerHTML = frame(this.id, Boolean(measured.pipeline));
     this.part = (name) => el.querySelector(name);
     // Keys move a slider, and no cell of JupyterLab, which asks what has the focus.
-    for (const control of el.querySelectorAll("input")) {
+    for (const control of el.querySelectorAll("input, button")) {
       control.dataset.lmSuppressShortcuts = "true";
     }
     el.addEventListener("input", ({ target }) => this.set(target));
     // Read out once a slider rests, and not at each of its steps.
     el.addEventListener("change", () => this.tell());
+    this.part("button")?.addEventListener("click", () => this.use());
     this.show();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(el);
@@ -81,8 +81,23 @@ class SimulatorView {
 
   set({ name, type, checked, valueAsNumber }) {
     this.pipeline[name] = type === "checkbox" ? checked : valueAsNumber;
+    // What was measured stands until a stage is another.
+    if (STAGES.includes(name)) this.part(".perfkit-source").hidden = true;
     this.label();
     this.draw();
+  }
+
+  /* Set the stages to their measured times; how they are fed stays as it is. */
+  use() {
+    const { pipeline, rates } = this.measured;
+    for (const name of [...STAGES, "batch"]) this.pipeline[name] = pipeline[name];
+    this.part(".perfkit-source").textContent =
+      "Decoding and training as measured, each by itself. Reading wasn't measured by " +
+      `itself, so it is 0.${rates ? ` Measured pipelines: ${rates} images/s.` : ""}`;
+    this.part(".perfkit-source").hidden = false;
+    this.show();
+    this.draw();
+    this.tell();
   }
 
   /* Put sliders and switches where the pipeline is. */
@@ -173,9 +188,9 @@ const reason = ({ rate, wait_share }, most) => {
 export default () => {
   let pipeline;
   return {
-    render({ el }) {
-      pipeline ??= { ...START };
-      const view = new SimulatorView(el, pipeline);
+    render({ model, el }) {
+      pipeline ??= { ...model.get("start") };
+      const view = new SimulatorView(el, pipeline, model.get("measured"));
       return () => view.remove();
     },
   };
