@@ -362,7 +362,9 @@ class Panel:
         self._message = self.view.conclude(self.finding, session.unsaved)
         changes, self._ran_with = self._changes(), self.controls.described()
         self._changes()
-        self.view.runs.add(self.finding, changes)
+        # Its page takes a moment, and nobody who waits for the result waits for it.
+        finding = self.finding
+        self._soon(lambda: self.view.runs.add(finding, changes))
 
     def _open(self) -> Watched[Any]:
         """Make the run that is set, not yet begun."""

@@ -2,6 +2,7 @@
 
 import collections
 import os
+from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 from typing import Any, Self
@@ -10,9 +11,10 @@ import ipywidgets as widgets
 
 from perfkit import progress, units
 from perfkit.engine.plan import Event, Prepared, TrialStarted, seconds_for
+from perfkit.findings.page.export import findings_page
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
-from perfkit.findings.store import Recorded, finding_of
+from perfkit.findings.store import Recorded, finding_of, to_json
 from perfkit.panel.controls import Controls, boxed
 from perfkit.panel.live_chart import LiveChart, Points, page_data
 from perfkit.progress import Board, Display
@@ -79,16 +81,17 @@ def _chip(name: str, changes: str, code: str) -> str:
 
 
 class Runs:
-    """The last runs of a panel: what was changed, and what came of it.
+    """The last runs of a panel: what was changed, what came of it, and their files.
 
     Attributes:
-        table: The runs, the newest first; empty before there are two.
+        table: The runs, the newest first; of one run only its links.
     """
 
     def __init__(self) -> None:
         self.table = widgets.HTML()
         self.table.add_class("perfkit-runs")
-        self._rows = collections.deque[str](maxlen=_KEPT)
+        # The cells of each, and its links.
+        self._rows = collections.deque[tuple[str, str]](maxlen=_KEPT)
         self._count = 0
 
     def add(self, document: Recorded, changes: Iterable[str]) -> None:
@@ -99,17 +102,36 @@ class Runs:
         changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
         texts = (changed, came, how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
-        row = f'<tr><th scope="row">{self._count}</th>{cells}</tr>'
-        self._rows.appendleft(row)
+        row = f'<th scope="row">{self._count}</th>{cells}'
+        self._rows.appendleft((row, downloads(document, f"run {self._count}")))
         if len(self._rows) < 2:
+            self.table.value = f"<p>{self._rows[0][1]}</p>"
             return
-        heads = ("run", "change", "result", "how sure")
+        heads = ("run", "change", "result", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in self._rows)
         self.table.value = (
             '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(self._rows)}</tbody>"
-            "</table></div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
+
+
+def downloads(document: Recorded, run: str) -> str:
+    """Links to the page and to the finding that hold all of it: no server is asked."""
+    stem = document.path.stem if document.path else "finding"
+    page = _download(f"{stem}.html", "text/html", findings_page([document]), run)
+    file = _download(f"{stem}.json", "application/json", to_json(document), run)
+    return f"{page} \N{MIDDLE DOT} {file}"
+
+
+def _download(name: str, kind: str, text: str, run: str) -> str:
+    """A link that saves this text under this name."""
+    noun = "page" if kind == "text/html" else "finding"
+    return (
+        f'<a download="{escape(name)}" aria-label="Download {noun} of {run}" '
+        f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
+        f"Download {noun}</a>"
+    )
 
 
 def static_html(question: str, verb: str, document: Recorded | None) -> str:
@@ -194,7 +216,7 @@ class View:
         _answer_at_once(*settings, run, stop, self.settings)
 
     def clear(self) -> None:
-        """Take away what an earlier run found; its row stays."""
+        """Take away what an earlier run found; its row and its files stay."""
         self.card.value = ""
         self.chart.clear()
 

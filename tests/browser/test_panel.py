@@ -158,6 +158,10 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert charts.count() == 3
     assert page.locator(".perfkit-doing").is_hidden()
     assert serious(page) == []
+    for kind, ends in (("page", ".html"), ("finding", ".json")):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=f"Download {kind} of run 1").click()
+        assert download.value.suggested_filename.endswith(ends)
     page.set_viewport_size({"width": 1280, "height": 1500})
     screenshot("panel-finished")
     page.set_viewport_size({"width": 620, "height": 1800})

@@ -1,5 +1,7 @@
 """Runs whose events are written down, so that a panel can be tried without waiting."""
 
+import base64
+import re
 import threading
 
 from perfkit.engine.measurement import Measurement, Variant
@@ -14,6 +16,7 @@ from perfkit.engine.plan import (
 from tests.findings import made
 
 LONG_S = 30
+_LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
 RATES = {"slow": 100.0, "fast": 400.0}
 
 
@@ -78,6 +81,12 @@ class Session:
 
     def stop(self):
         self.stopped.set()
+
+
+def links(html):
+    """What the links of a panel save: a file's name and its text each."""
+    found = _LINK.findall(html)
+    return [(name, base64.b64decode(held).decode()) for name, held in found]
 
 
 def state(panel):

@@ -7,10 +7,12 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
+from perfkit.findings.reading import parse
+from perfkit.findings.record import Finding
 from perfkit.panel import panel as panel_panel
 from tests.findings import made
 from tests.panel import runs
-from tests.panel.runs import settle, state
+from tests.panel.runs import links, settle, state
 from tests.questions.toy import Loops, NoRoom
 
 
@@ -198,7 +200,7 @@ def other():
     raise AssertionError("a panel calls it in other processes only")
 
 
-@pytest.mark.parametrize("what", [(Loops(),), (other,), (other, settle)])
+@pytest.mark.parametrize("what", [(Loops(),), (other,), (other, links)])
 def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(
     monkeypatch, what
 ):
@@ -233,16 +235,19 @@ def test_viewers_without_widgets_are_told_what_to_do_then_shown_the_finding(hous
     assert "<script>" not in static + panel.view.card.value
 
 
-def test_the_last_runs_are_rows_and_nothing_is_saved_again(panel, here):
+def test_the_last_runs_are_in_links_and_nothing_is_saved_again(panel, pages, here):
     for size in range(301, 306):
         panel.controls.by_name["size"].value = size
         panel.start()
         panel.wait()
-        settle(panel)
+    settle(panel)
     table = panel.view.runs.table.value
-    assert table.count("<tr>") == 1 + 4
+    (page, shown), (kind, held), *_ = found = links(table)
+    assert len(found) == 2 * 4
+    assert (page, kind) == ("finding.html", "finding.json")
+    assert panel.finding.verdict.headline in shown
+    assert parse(held.encode(), "linked", Finding).parameters == {"size": 305}
     assert '<th scope="row">5</th><td>size 305 (was 304)' in table
-    assert table.count(panel.finding.verdict.headline) == 4
     assert os.listdir(here) == []
 
 
