@@ -168,7 +168,9 @@ class Tracing:
             # What is unhashable, or cannot be referred to weakly, has but its address.
             number = id(function)
         name = str(getattr(options, "name", "a function"))
-        is_code = isinstance(code, CodeType)
+        where = None
+        if isinstance(code, CodeType):
+            where = code.co_filename, code.co_firstlineno
         self.traces.append(
             Traced(
                 name=name,
@@ -177,7 +179,7 @@ class Tracing:
                 arguments=_arguments(kind),
                 seconds=seconds,
                 library=_of_library(function),
-                definition=(code.co_filename, code.co_firstlineno) if is_code else None,
+                definition=where,
             )
         )
 
