@@ -432,10 +432,10 @@ def _say_written(page: Path) -> None:
 
 
 def _display() -> Display:
-    from perfkit.progress import Display, TerminalDisplay
+    from perfkit.progress import LogDisplay, TerminalDisplay
 
     console = _console(stderr=True)
-    return TerminalDisplay(console) if console.is_terminal else Display()
+    return TerminalDisplay(console) if console.is_terminal else LogDisplay()
 
 
 def _is_piped(args: Namespace) -> bool:

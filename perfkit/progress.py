@@ -250,6 +250,20 @@ class TerminalDisplay(Display):
         self._live.update(_in_terminal(board), refresh=True)
 
 
+class LogDisplay(Display):
+    """Says in a log when a run waits for another one, and when it goes on."""
+
+    _waits = False
+
+    def hear(self, event: Event, board: Board) -> None:
+        """Print a line where a wait begins or ends."""
+        waits = isinstance(event, Preparing) and event.waiting
+        if waits != self._waits:
+            self._waits = waits
+            text = board.doing if waits else "The other run is over, this one begins"
+            print(f"{text}.", file=sys.stderr, flush=True)
+
+
 def display_here() -> Display:
     """Choose by where the code runs: a notebook, a terminal, or neither."""
     if in_notebook():

@@ -6,7 +6,7 @@ from perfkit import progress
 from perfkit.engine import plan
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.statistics import Timing
-from perfkit.progress import Board, NotebookDisplay
+from perfkit.progress import Board, LogDisplay, NotebookDisplay
 
 
 def timing(variant, rate):
@@ -95,3 +95,15 @@ def test_a_notebook_gets_one_output_that_is_updated(monkeypatch):
     assert len(updated) == 2
     assert shown[0]["text/plain"] == "Round 1, serial"
     assert "<progress" in shown[0]["text/html"]
+
+
+def test_a_log_says_once_that_a_run_waits_and_that_it_goes_on(capsys):
+    display, board = LogDisplay(), Board()
+    waiting = plan.Preparing("Waiting for a diagnosis, about 40 s", waiting=True)
+    for event in (plan.Preparing("Loading"), waiting, waiting, plan.Progress(1, 2)):
+        board.hear(event)
+        display.hear(event, board)
+    assert capsys.readouterr().err.splitlines() == [
+        "Waiting for a diagnosis, about 40 s.",
+        "The other run is over, this one begins.",
+    ]

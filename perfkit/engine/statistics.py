@@ -51,6 +51,8 @@ _SURE = 2.5
 # A difference smaller than this is not worth a change of code: an interval that leaves
 # none larger open says "no difference shown", a wider one "too noisy to say".
 WORTH_KNOWING = 1.10
+# Copies of one training were never this far apart, however few their rounds.
+FAR = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +144,12 @@ class Comparison:
         return self.rounds > 1 or self.verdict != "too noisy to say"
 
     def after(self, rounds: int) -> "Comparison":
-        """The same, which says nothing before so many rounds."""
-        if self.rounds >= rounds:
+        """The same, which says nothing before so many rounds.
+
+        From two on it does where even the nearer end of its interval is far from 1.
+        """
+        is_far = self.low > FAR or self.high < 1 / FAR
+        if self.rounds >= rounds or (is_far and self.rounds > 1):
             return self
         return replace(self, verdict="too noisy to say")
 

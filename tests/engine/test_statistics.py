@@ -116,6 +116,13 @@ def test_a_comparison_is_judged_by_its_interval(of, others, more, judgement):
     assert compared(of, *others, **more).judgement == judgement
 
 
+def test_two_rounds_suffice_where_even_the_nearer_end_is_far_from_1():
+    assert compared(rounds([4.0, 4.2])).after(3).verdict == "faster"
+    assert compared(rounds([-4.0, -4.2])).after(3).verdict == "slower"
+    assert compared(LUCKY).after(3).verdict == "too noisy to say"
+    assert compared(once(60)).after(3).verdict == "too noisy to say"
+
+
 def test_what_is_the_largest_of_many_by_chance_is_likely_at_most():
     usual = statistics.usual(KNOWN, [of := rounds([0.10, 0.12])])
     alone, of_many = (statistics.comparison(of, usual, 1.0, k) for k in (1, 12))

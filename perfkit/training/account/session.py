@@ -172,7 +172,7 @@ class AccountSession:
         alone = Alone("an account", self.budget)
         try:
             for message in alone.wait(self._stopped):
-                yield Preparing(message)
+                yield Preparing(message, waiting=True)
             if self._stopped.is_set():
                 return
             try:

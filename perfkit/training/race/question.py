@@ -175,7 +175,7 @@ class Race(Experiment):
         if differ:
             headline = self._other_job(side, measured)
             size = f"per example it {_compared(compared)}"
-        is_short = compared.rounds < LEAST_ROUNDS and not differ
+        is_short = _is_short(compared) and not differ
         return Verdict(
             headline=headline,
             much=as_sentence(": ".join(filter(None, (size, rates)))),
@@ -289,9 +289,14 @@ def _is_open(compared: Comparison) -> bool:
     return not (compared.is_noise or compared.ends)
 
 
+def _is_short(compared: Comparison) -> bool:
+    """Whether it says nothing because it rests on too few rounds."""
+    return compared.rounds < LEAST_ROUNDS and compared.is_noise
+
+
 def _ends(compared: Comparison) -> str:
     """The interval of what is said: how many times as fast, or as long."""
-    if compared.rounds < LEAST_ROUNDS or not compared.ends:
+    if _is_short(compared) or not compared.ends:
         return ""
     low, high = compared.low, compared.high
     if compared.verdict == "slower":

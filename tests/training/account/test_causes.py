@@ -54,6 +54,8 @@ CALLBACK = line(
     python=3.0, parts=("callback TensorBoard",), calls=[("TensorBoard", 0, 3.0)]
 )
 TRACED = line(set_up=3.0, traces=[("f", 30, 2.5)])
+SHAPES = Retraced(name="step", count=70, seconds=3.0, because=("x: [3], then [4]",))
+VALUES = replace(SHAPES, because=("beta: 0.1, then 0.2",))
 EAGER_MODEL = line(
     python=3.0, computing=2.0, eager_s=2.0, calls=[("__call__", 300, 5.0)]
 )
@@ -170,8 +172,19 @@ CASES = {
         # Of that another one says more.
         of(calling(CALLBACK, ("ModelCheckpoint", 0, 3.0))),
     ],
+    "traced-for-values": [
+        of(but(TRACED, traces=(VALUES,))),
+        of(but(TRACED, traces=(SHAPES,))),
+        of(TRACED),
+    ],
+    "traced-for-tensors": [
+        of(but(TRACED, traces=(SHAPES,))),
+        of(but(TRACED, traces=(VALUES,))),
+        of(TRACED),
+    ],
     "traced-again": [
         of(TRACED),
+        of(but(TRACED, traces=(VALUES,))),
         of(but(TRACED, traces=())),
         of(calling(TRACED, ("fit", 1, 3.0))),
         of(calling(TRACED, ("compile", 40, 0.0))),
@@ -335,9 +348,12 @@ def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
     defined = line(5, code="@tf.function")
     heard = {"definitions": [["train.py", 1, ["train.py", 5]]]}
     heard |= {"places": [["train.py", 1], ["train.py", 5]]}
-    shapes = Retraced(name="step", count=70, seconds=3.0, because=("x: [3], then [4]",))
-    (tip,) = tips(of(but(TRACED, traces=(shapes,)), defined), heard)
-    assert (tip.cause, tip.lines) == ("traced-again", (1, 0))
+    (tip,) = tips(of(but(TRACED, traces=(SHAPES,)), defined), heard)
+    assert (tip.cause, tip.lines) == ("traced-for-tensors", (1, 0))
+    # A value comes from the line that calls it.
+    (tip,) = tips(of(but(TRACED, traces=(VALUES,)), defined), heard)
+    assert (tip.cause, tip.lines) == ("traced-for-values", (0,))
+    assert "each for other values (beta: 0.1, then 0.2)" in tip.means
     # One that is made anew in a loop is said where the loop is.
     (tip,) = tips(of(TRACED, defined), heard)
     assert tip.lines == (0,)

@@ -12,6 +12,7 @@ from perfkit.findings.account import (
     WAITING,
     Call,
     Line,
+    Retraced,
 )
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import (
@@ -277,14 +278,16 @@ def _callback(view: View) -> Iterator[Evidence]:
                 yield view.spent(line, on=f"`{name}`", share=share)
 
 
-@cause(
-    "traced-again",
-    do="Stop retracing the function of {where}",
-    fix="Make the `tf.function` once, outside the loop; pass it tensors, not numbers; "
-    "`reduce_retracing=True` if shapes differ",
-    swap="retracing",
-)
-def _traced_again(view: View) -> Iterator[Evidence]:
+def _what_differs(traces: Retraced) -> str:
+    """What differs from one trace to the next; "" for nothing."""
+    after = [change.rpartition(", then ")[2] for change in traces.because]
+    if not after:
+        return ""
+    return "tensors" if all(words.endswith("]") for words in after) else "values"
+
+
+def _traced_anew(view: View, differs: str) -> Iterator[Evidence]:
+    """Lines that had a function traced again and again, because of what differs."""
     for line in view.account.lines:
         share = view.account.share(sum(trace.seconds for trace in line.traces))
         if share < WORTH or _compiling(view):
@@ -292,15 +295,49 @@ def _traced_again(view: View) -> Iterator[Evidence]:
         if line.find_call("fit", "predict", "evaluate"):
             continue
         first = line.traces[0]
-        # What arguments it takes anew is said where it is defined.
-        definitions = [at for caller, at in view.definitions if caller is line]
+        if _what_differs(first) != differs:
+            continue
+        # Which tensors it takes is said where it is defined.
+        defined = [at for caller, at in view.definitions if caller is line]
+        because = f", each for other {differs} ({first.because[0]})" if differs else ""
         yield Evidence(
-            lines=distinct(*(definitions if first.because else ()), line),
-            means=f"`{first.name}` was traced {first.count} times, "
+            lines=distinct(*(defined if differs == "tensors" else ()), line),
+            means=f"`{first.name}` was traced {first.count} times{because}, "
             f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
             "time.",
             share=share,
         )
+
+
+@cause(
+    "traced-for-values",
+    do="Pass a tensor, not a Python value, at {where}",
+    fix="`tf.constant(value)`, or a `tf.Variable` that the loop assigns",
+    swap="retracing",
+)
+def _traced_for_values(view: View) -> Iterator[Evidence]:
+    return _traced_anew(view, "values")
+
+
+@cause(
+    "traced-for-tensors",
+    do="Trace the function of {where} once, for tensors of all shapes",
+    fix="`@tf.function(reduce_retracing=True)`, or an `input_signature` with `None` "
+    "for sizes that differ",
+    swap="retracing",
+)
+def _traced_for_tensors(view: View) -> Iterator[Evidence]:
+    return _traced_anew(view, "tensors")
+
+
+@cause(
+    "traced-again",
+    do="Stop retracing the function of {where}",
+    fix="Make the `tf.function` once, outside the loop",
+    swap="retracing",
+)
+def _traced_again(view: View) -> Iterator[Evidence]:
+    return _traced_anew(view, "")
 
 
 @cause(
