@@ -95,11 +95,11 @@ def verdict(account: Account) -> Verdict:
     share = units.percent(account.share(top.total_s))
     return Verdict(
         headline=f"{share} of the time {_GOES[top.kind]} {top.where}.",
-        much="None of the usual changes fits this line.",
+        much="Nothing that usually slows a line is seen there: look at its code.",
         sure="profiled",
         interval=interval,
         warnings=warns[:2],
-        next="`perfkit diagnose` measures which change makes it faster.",
+        next="`perfkit diagnose` measures what its work costs, if it can be left out.",
     )
 
 

@@ -235,14 +235,14 @@ class Race(Experiment):
         for side in self.sides[1:]:
             if sentence := self._other_job(side, measured):
                 yield sentence
-            elif self.facts[side.name].loop:
-                yield _NO_LOSS.format(name=side.name)
             elif learning.alike(measured, side.name, self.baseline):
                 yield _ALIKE.format(name=side.name)
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if self.is_retuned(side):
             yield _LEARNS.format(name=side.name)
+        if self.facts and self.facts[side.name].loop:
+            yield _NO_LOSS.format(name=side.name)
         trials = measured.trials_of(self.baseline)
         modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
         if modules:

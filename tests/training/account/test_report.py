@@ -24,7 +24,7 @@ def test_the_best_tip_is_the_answer_and_no_gain_is_claimed():
 def test_without_a_tip_the_hottest_line_is_named():
     said = verdict(account(line(7, computing=6.0), line(8, input=3.0)))
     assert said.headline == "60 % of the time goes into computing at train.py, line 7."
-    assert said.much.startswith("None of the usual changes fits")
+    assert said.much.startswith("Nothing that usually slows a line is seen")
     assert said.sure == "profiled"
     assert said.edits == ()
 
