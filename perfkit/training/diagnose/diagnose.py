@@ -19,8 +19,6 @@ from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import (
-    BadParameterError,
-    MissingPartError,
     PerfkitError,
     RunError,
 )
@@ -51,7 +49,7 @@ from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
-from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, RoundsTogether
+from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
 
 if TYPE_CHECKING:
@@ -142,22 +140,13 @@ def open_diagnosis(
     budget: float | str | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
-    only: Sequence[str] = (),
     replay: str | Path | None = None,
     source: bool = True,
 ) -> "DiagnosisSession | Replay":
-    """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed.
-
-    With ``only``, the names of changes, those are applied at once and measured again.
-    """
+    """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
     home = home_of(folder)
     if where := replay_from(replay):
-        if only:
-            raise MissingPartError(
-                "A recording cannot be measured again: to apply changes, run without "
-                "a replay."
-            )
         return Replay(recording(maker, where), home)
     return DiagnosisSession(
         maker,
@@ -165,7 +154,6 @@ def open_diagnosis(
         seed=seed,
         folder=home,
         source=source,
-        only=only,
     )
 
 
@@ -186,9 +174,8 @@ def in_seconds(budget: float | str | None) -> float | None:
 class DiagnosisSession(Measurer[Diagnosis]):
     """A diagnosis that can be watched and stopped, and that saves what it has.
 
-    It takes what ``maker`` has made, a budget in seconds or None for what the training
-    needs, and ``only``: the names of changes to apply all at once and measure again, in
-    place of looking for causes.
+    It takes what ``maker`` has made, and a budget in seconds or None for what the
+    training needs.
 
     Raises:
         BadParameterError: The budget holds no diagnosis.
@@ -203,7 +190,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         seed: int | None = None,
         folder: Path | None = None,
         source: bool = True,
-        only: Sequence[str] = (),
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
@@ -213,7 +199,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._requested_s = budget
         self._plan, self._longest = "", 0.0
         self._opening: Opening | None = None
-        self._only, self._source = tuple(only), source
+        self._source = source
         self._facts = Facts()
         self._anatomy: dict[str, Any] = {}
         self._changes: tuple[Change, ...] = ()
@@ -269,7 +255,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         """Look where the seconds go first, where the budget has room for that."""
         is_whole = isinstance(self._maker, WholeScript)
         budget = self._requested_s or rounds.LONGEST_S
-        if self._only or (budget < _LEAST_ACCOUNTED_S and not is_whole):
+        if budget < _LEAST_ACCOUNTED_S and not is_whole:
             return
         seconds = min(USUAL_S, budget / _ACCOUNT_SHARE)
         runner = self._maker
@@ -320,7 +306,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 self._maker,
                 self._requested_s,
                 began=self._began,
-                screens=not self._only,
+                screens=True,
                 suspects=swapped(self._account) if self._account else frozenset(),
                 lines=hot(self._account) if self._account else (),
             ),
@@ -365,13 +351,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._facts = look.facts_in(notes, outcome, message, remedy)
         self._anatomy = notes.get(look.ANATOMY, {})
         self._changes, self._untested = applicable(self._facts)
-        if self._only:
-            by_name = {change.name: change for change in self._changes}
-            if missing := [name for name in self._only if name not in by_name]:
-                raise BadParameterError(
-                    f"The change {missing[0]!r} does not apply to this training."
-                )
-            self._changes = tuple(s for s in self._changes if s.name in self._only)
 
     def _compare(self) -> Iterator[Event]:
         min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
@@ -381,8 +360,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = remaining_s + max(0.0, self._longest - self._budget)
         self._programs = OtherPrograms()
-        kind = RoundsTogether if self._only else Rounds
-        self._rounds = kind(
+        self._rounds = Rounds(
             self._changes,
             self._work,
             longest,
@@ -464,13 +442,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             together=together,
             ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,
-            unmeasured=() if self._only else open_still,
+            unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {rounds.PLAN: self._plan, ASKED: self._script_options()}
-            | ({rounds.ONLY: [*self._only]} if self._only else {}),
+            | {rounds.PLAN: self._plan, ASKED: self._script_options()},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),

@@ -42,9 +42,8 @@ _MOST_OF_IT, _SEEN_SHARE = 0.4, 0.85
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
-# Among the facts of a diagnosis: what was planned, and the changes that it was about
-# where nothing else was looked for.
-PLAN, ONLY = "planned", "only"
+# Among the facts of a diagnosis: what was planned.
+PLAN = "planned"
 
 
 class Planned(NamedTuple):
@@ -456,20 +455,6 @@ def _waits(change: Change, candidates: Iterable[Change], measured: Measurement) 
 def explains(gain: float, other_gain: float, share: float) -> bool:
     """Whether a gain is plain, and so much of another."""
     return gain >= PLAIN and math.log(gain) >= share * math.log(other_gain)
-
-
-class RoundsTogether(Rounds):
-    """Measures all changes at once against the training as given, and nothing else."""
-
-    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
-        """The variants of the next round; none once the answer is narrow enough."""
-        if len(self._changes) > 1:
-            self.together = tuple(self._changes)
-            variants = list(self._together(measured))
-        else:
-            unclear = (c for c in self._changes if not _clear(measured, c.name))
-            variants = [*self._with_each(unclear)]
-        return (baseline(self._work(())), *variants) if variants else ()
 
 
 def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:

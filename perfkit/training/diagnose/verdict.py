@@ -10,7 +10,6 @@ from perfkit.engine.statistics import Comparison, Sure
 from perfkit.findings import account_report, load
 from perfkit.findings.account import SET_UP, Account, Tip
 from perfkit.findings.diagnosis import (
-    TOGETHER,
     WITHOUT_INPUT,
     WITHOUT_OBSERVERS,
     Cause,
@@ -25,7 +24,6 @@ from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.epochs import EPOCH_END
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
-from perfkit.training.diagnose.gains import gain
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
 _MOST_NAMES = 4
@@ -58,12 +56,11 @@ def verdict_of(diagnosis: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
     if diagnosis.step is None:
         return with_account(diagnosis, _not_measured(diagnosis))
-    applied = _applied(diagnosis)
-    verdict = applied or _to_do(diagnosis) or _nothing_to_do(diagnosis)
+    verdict = _to_do(diagnosis) or _nothing_to_do(diagnosis)
     verdict = replace(
         verdict, because=tuple(because(diagnosis)), facts=tuple(_facts(diagnosis))
     )
-    return verdict if applied else with_account(diagnosis, verdict)
+    return with_account(diagnosis, verdict)
 
 
 def outcome(measured: Measurement) -> str:
@@ -116,31 +113,6 @@ def _traced(diagnosis: Diagnosis) -> Iterator[str]:
         anew, took = int(entry["traces"]) - 1, units.seconds(float(entry["seconds"]))
         sentence = f"{tracing.display_name(name, entry)} was retraced {anew} times"
         yield f"{sentence[:1].upper()}{sentence[1:]}, {took} in all. "
-
-
-def _applied(diagnosis: Diagnosis) -> Verdict | None:
-    """What chosen changes brought, where nothing else was looked for."""
-    if len(diagnosis.comparisons) != 1 or rounds.ONLY not in diagnosis.facts:
-        return None
-    (compared,) = diagnosis.comparisons
-    together = diagnosis.together if compared.variant == TOGETHER else None
-    names = listed(together.changes if together else [compared.variant])
-    headlines = {
-        "faster": f"Keep {names}: the training runs faster.",
-        "slower": f"Drop {names}: the training runs slower.",
-        "no difference shown": f"No difference shown with {names}.",
-        "too noisy to say": f"This run does not show whether {names} helps.",
-    }
-    effect = ""
-    if compared.is_judged and units.is_known(compared.low, compared.high):
-        effect = _effect(diagnosis, gain(compared), "The training then")
-    return Verdict(
-        headline=headlines[compared.verdict],
-        much=effect,
-        sure=compared.sure,
-        interval=compared.ends,
-        warnings=tuple(_disturbance(diagnosis)),
-    )
 
 
 def _to_do(diagnosis: Diagnosis) -> Verdict | None:

@@ -4,7 +4,7 @@ import pytest
 
 from perfkit.findings.diagnosis import Gain, Part, Seconds
 from perfkit.findings.page.export import findings_page
-from perfkit.training.diagnose import gains, rounds
+from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.causes import KNOWN, applicable
 from perfkit.training.diagnose.change import Change, KnownCause
 from perfkit.training.diagnose.facts import Facts
@@ -272,30 +272,6 @@ def test_what_its_own_code_ends_after_some_steps_is_no_training_that_cannot_run(
     assert said.much.endswith("It then raised TypeError: no (line 32 of train.py).")
     assert said.next == "Run it without perfkit, and fix the error that you see."
     assert said.sure == ""
-
-
-@pytest.mark.parametrize(
-    ("verdict", "rates", "headline", "much"),
-    [
-        ("faster", (2.0, 1.9, 2.1), 'Keep "XLA"', "runs 2.0 times as fast: a step"),
-        ("slower", (0.5, 0.4, 0.6), 'Drop "XLA"', "takes 2.0 times as long"),
-        ("no difference shown", (1.0, 0.98, 1.02), "No difference shown", "runs 1"),
-        ("too noisy to say", (1.0, 0.2, 4.0), "This run does not show", ""),
-    ],
-    ids=["faster", "slower", "none", "noisy"],
-)
-def test_what_was_applied_alone_is_told_for_what_it_brought(
-    verdict, rates, headline, much
-):
-    changed = dict(zip(("ratio", "low", "high"), rates, strict=True), verdict=verdict)
-    found = with_xla(diagnosis(causes=(), ceiling=None, together=None), **changed)
-    found = replace(found, comparisons=(found.compared("XLA"),))
-    alone = verdict_of(replace(found, facts=found.facts | {rounds.ONLY: ["XLA"]}))
-    assert alone.headline.startswith(headline)
-    assert much in alone.much
-    # A diagnosis that found no more than that to compare asks for the change.
-    only = verdict_of(replace(found, causes=(XLA,))).headline
-    assert only.endswith("ompile the steps with XLA.")
 
 
 def test_a_training_is_called_compute_bound_as_far_as_that_is_shown():
