@@ -26,7 +26,7 @@ def found(cause, made, **more):
         made, more = made
     heard = {
         name: tuple((made.lines[n], value) for n, value in more.get(name, ()))
-        for name in ("iterators", "backward", "padded")
+        for name in ("iterators", "new_models", "backward", "padded")
     }
     heard["frozen"] = frozenset(more.get("frozen", ()))
     heard["settings"] = dict.fromkeys(more.get("settings", ()))
