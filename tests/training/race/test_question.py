@@ -79,13 +79,17 @@ def test_no_difference_says_how_large_one_could_be():
 
 
 def test_one_or_two_rounds_claim_nothing():
-    found = against_old(500.0, rounds=2)
+    found = against_old(800.0, rounds=2)
     assert found.headline == NOT_KNOWN
     assert (found.sure, found.interval, found.winner) == ("not known yet", "", "")
     assert "3 rounds" in found.next
     three = against_old(500.0, rounds=3).headline
     assert three.endswith("2.0 times as long as old.py.")
     assert against_old(1020.0, rounds=1).winner == ""
+    # Two are enough where even the nearer end of the interval is far from 1.
+    far = against_old(9000.0, rounds=2)
+    assert far.headline == "new.py runs 9.0 times as fast as old.py."
+    assert (far.winner, far.sure, far.next) == ("new.py", "sure", "")
 
 
 OTHER_BATCH = {"batch": 20, "steps": 50}

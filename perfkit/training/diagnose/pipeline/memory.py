@@ -146,13 +146,46 @@ def leave_files_alone(training: Training) -> None:
 
 
 def fill_caches(training: Training, worth: Worth) -> None:
-    """Fill the caches of a pipeline beforehand: short epochs never would."""
-    if training.kind == "tf.data":
-        stages = chain(training.data)
-        training.data = _with_caches(
-            training.data,
-            lambda at, before, file: _keep_epoch(before, stages[at + 1 :], worth, file),
-        )
+    """Fill the caches of a pipeline beforehand: short epochs never would.
+
+    One that no epoch reads to its end is left as it is, because TensorFlow throws it
+    away after each epoch.
+    """
+    if training.kind != "tf.data":
+        return
+    stages = chain(training.data)
+
+    def filled(at: int, before: Any, file: str) -> Any:
+        behind = stages[at + 1 :]
+        if not _reads_all(before, behind):
+            return before.cache(file)
+        return _keep_epoch(before, behind, worth, file)
+
+    training.data = _with_caches(training.data, filled)
+
+
+def _reads_all(dataset: Any, behind: Sequence[Any]) -> bool:
+    """Whether the stages behind a dataset read all of it in an epoch."""
+    ahead = 0
+    for place, stage in enumerate(behind):
+        elements = per_step(list(behind[:place]))
+        if kind(stage) in _UNEVEN:
+            # How many these take is not known beforehand.
+            return True
+        if kind(stage) == "shuffle":
+            ahead += int(stage._buffer_size) * elements
+        elif kind(stage) == "skip":
+            ahead += int(stage._count) * elements
+        elif kind(stage) == "take" and int(stage._count) >= 0:
+            return _holds_at_most(dataset, int(stage._count) * elements + ahead)
+    return True
+
+
+def _holds_at_most(dataset: Any, count: int) -> bool:
+    cardinality = int(dataset.cardinality())
+    if cardinality == UNKNOWN:
+        cardinality = sum(1 for _ in dataset.take(count + 1))
+    return 0 <= cardinality <= count
 
 
 def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:

@@ -78,6 +78,29 @@ def test_a_cache_of_the_user_is_filled_for_a_short_epoch(
     assert any((tmp_path / "ours").iterdir()) == bool(mine)
 
 
+@pytest.mark.parametrize(
+    ("behind", "reads_all"),
+    [
+        (lambda data: data.cache().take(6), False),
+        (lambda data: data.cache().take(8), True),
+        (lambda data: data.cache().batch(2).take(3).repeat(), False),
+        (lambda data: data.cache().batch(2).take(4), True),
+        # A buffer that is filled reads on.
+        (lambda data: data.cache().shuffle(4).take(6), True),
+        (lambda data: data.filter(some).cache().take(6), False),
+        (lambda data: data.filter(some).cache().take(8), True),
+    ],
+)
+def test_a_cache_that_tensorflow_throws_away_is_not_filled(counted, behind, reads_all):
+    function, calls = counted
+    made = Training(None, behind(DATA.range(8).map(function)))
+    fill_caches(made, Worth(2))
+    calls.clear()
+    list(made.data.take(3))
+    list(made.data.take(3))
+    assert (not calls) == reads_all
+
+
 def some(number):
     return number >= 0
 
