@@ -228,8 +228,7 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
     """What was seen on a line, in a few words each."""
     for call in line.calls[:_MOST_CALLS]:
         if call.count > 1:
-            spent = line.total_s if call is line.calls[0] else call.seconds
-            average = units.seconds(spent / call.count)
+            average = units.seconds((call.seconds or line.total_s) / call.count)
             yield f"{call.count:,} calls of {call.name}, {average} each"
     for trace in line.traces[:1]:
         average = units.seconds(trace.seconds / trace.count)

@@ -262,7 +262,10 @@ class Race(Experiment):
             units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
             for t in timings
         ]
-        return f"a step takes {steps[0]} instead of {steps[1]} ({rates})"
+        takes = f"a step takes {steps[0]} instead of {steps[1]}"
+        # Of a loop of the user's own nobody may know how many examples a step has.
+        is_counted = batch > 1 or not any(self.facts[name].loop for name in names)
+        return f"{takes} ({rates})" if is_counted else takes
 
 
 def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:

@@ -270,3 +270,8 @@ def test_a_loop_that_counts_shows_no_examples():
     assert list(differences(one, one)) == []
     (found,) = differences(one, facts())
     assert found.other_work
+    # Of its own loop nobody knows how many examples a step has.
+    same = {"loop": True, "batch": 1, "parameters": 0, "layers": ()}
+    said = against_old(2000.0, old=same, new=same)
+    assert said.much == "A step takes 500 µs instead of 1 ms."
+    assert "does not see its losses" in said.warnings[0]

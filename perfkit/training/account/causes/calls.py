@@ -111,6 +111,15 @@ def _count(call: Call) -> str:
     return f"{call.count:,} calls of `{call.name}`, {mean} each"
 
 
+def _around(line: Line, call: Call, *kinds: str) -> float:
+    """Return the share of a call that goes into these kinds on its own line.
+
+    What the network computes in it is on the lines of layers.
+    """
+    spent = sum(line.seconds.get(kind, 0.0) for kind in kinds)
+    return spent / max(call.seconds, line.total_s)
+
+
 def _compiling(view: View) -> list[tuple[Line, int]]:
     """Lines that compile a model in a loop, and how often."""
     calls = [(line, line.find_call("compile")) for line in view.account.lines]
@@ -132,13 +141,13 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
         if (call := line.find_call("predict", "evaluate"))
         and call.count >= _OFTEN
         and call.seconds / call.count <= _SHORT_S
-        and view.kind_share(line, *overheads) > _OVERHEAD
+        and _around(line, call, *overheads) > _OVERHEAD
     ]
     if pairs:
         line, call = pairs[0]
         yield view.spent(
             *(line for line, _ in pairs),
-            on=f"{_count(call)}; {units.percent(view.kind_share(line, *overheads))} of "
+            on=f"{_count(call)}; {units.percent(_around(line, call, *overheads))} of "
             "that is setting up and Python, not the network",
         )
 
@@ -225,7 +234,7 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
     names = ("train_on_batch", "test_on_batch", "predict_on_batch")
     for line, call in view.calling(*names, often=_OFTEN):
-        around = view.kind_share(line, PYTHON, SET_UP)
+        around = _around(line, call, PYTHON, SET_UP)
         if around > _OVERHEAD:
             outside = f"{units.percent(around)} of that outside the network"
             yield Evidence(lines=(line,), means=f"{_count(call)}, {outside}.")
