@@ -2,10 +2,11 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL
-from perfkit.findings.record import Finding
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import as_budget
 from perfkit.machine.record import throttle_reasons
@@ -101,6 +102,13 @@ def quieter(finding: Finding, training: str = "") -> str:
         f"Other programs kept {units.significant(other_cores, 2)} of "
         f"{finding.machine.cores} cores busy{hint}. End them, or {again}"
     )
+
+
+def with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict:
+    """Say what would settle what noise leaves open, if nothing else is to be done."""
+    if verdict.next or verdict.sure != "not known yet":
+        return verdict
+    return replace(verdict, next=quieter(finding, training))
 
 
 def times(finding: Finding) -> tuple[float, ...]:

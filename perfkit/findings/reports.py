@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from perfkit import units
@@ -22,7 +21,7 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
-from perfkit.findings.report import Fold, Report, Table, Verdict
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
     Standing,
@@ -70,7 +69,7 @@ def of_finding(finding: Finding) -> Report:
     """What a person reads of a finding."""
     repeat, table = _repeat(finding), _variants(finding)
     return Report(
-        verdict=_with_next(finding.verdict, finding),
+        verdict=load.with_next(finding.verdict, finding),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
@@ -89,7 +88,7 @@ def of_diagnosis(diagnosis: Diagnosis) -> Report:
     finding = diagnosis.finding
     repeat, table = _repeat(finding, diagnosis.training), _to_change(diagnosis)
     return Report(
-        verdict=_with_next(diagnosis.verdict, finding, diagnosis.training),
+        verdict=load.with_next(diagnosis.verdict, finding, diagnosis.training),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
@@ -123,13 +122,6 @@ def of_diagnosis(diagnosis: Diagnosis) -> Report:
         foot=tuple(_foot(finding)),
         path=diagnosis.path,
     )
-
-
-def _with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict:
-    """Say what would settle what noise leaves open, if nothing else is to be done."""
-    if verdict.next or verdict.sure != "not known yet":
-        return verdict
-    return replace(verdict, next=load.quieter(finding, training))
 
 
 def machine_in_words(machine: Machine) -> str:

@@ -6,6 +6,7 @@ import importlib.util
 import random
 import threading
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +25,7 @@ from perfkit.errors import (
     installing,
 )
 from perfkit.findings import store
+from perfkit.findings.load import with_next
 from perfkit.findings.reading import as_plain
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
@@ -243,7 +245,7 @@ class Session(Measurer[Finding]):
             unfinished=unfinished,
             seed=self._seed,
         )
-        self._save(finding)
+        self._save(replace(finding, verdict=with_next(finding.verdict, finding)))
 
     def _verdict(self, measured: Measurement) -> Verdict:
         compares = any(v.against not in ("", v.name) for v in measured.variants)

@@ -24,6 +24,7 @@ from perfkit.errors import (
 )
 from perfkit.findings import store
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
+from perfkit.findings.load import with_next
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import as_budget
@@ -464,7 +465,9 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unfinished=unfinished,
         )
         diagnosis = locate(diagnosis, self._maker, self._changes)
-        return replace(diagnosis, verdict=verdict.verdict_of(diagnosis))
+        said = verdict.verdict_of(diagnosis)
+        said = with_next(said, diagnosis.finding, diagnosis.training)
+        return replace(diagnosis, verdict=said)
 
     def _together(self, measured: Measurement) -> Together | None:
         speedup = gains.measured_gain(TOGETHER, measured)

@@ -55,6 +55,11 @@ _LEFT = (
     "each version in an environment of its own, and use --python."
 )
 _ALIKE = "{name}: both sides have the same first losses."
+_WHOLE = "Race both to their end: `perfkit race a.py b.py --whole`."
+_FILLS = (
+    "{name} fills a cache in its first epoch, which is not in this rate: --whole "
+    "counts the whole run."
+)
 _NO_LOSS = (
     "{name} is a loop of your own, so perfkit does not see its losses: check that both "
     "sides do the same."
@@ -166,10 +171,13 @@ class Race(Experiment):
         rates = self._rates(side, measured)
         if any(d.other_work for d in differ):
             details = "; ".join(d.sentence for d in differ)
+            loops = {self.facts[n].loop for n in (name, baseline)}
             return Verdict(
                 headline=f"{name} and {baseline} do different work, so neither is "
                 f"called faster: {details}.",
                 much=as_sentence(rates),
+                # What a step is differs where one side has a loop and the other none.
+                next=_WHOLE if len(loops) > 1 else "",
             )
         headline, size = _in_words(compared, name, baseline)
         if differ:
@@ -241,6 +249,10 @@ class Race(Experiment):
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if self.is_retuned(side):
             yield _LEARNS.format(name=side.name)
+        known = [self.facts[n] for n in (side.name, self.baseline) if n in self.facts]
+        fills = [bool(facts.pipeline.get("cached")) for facts in known]
+        if fills in ([True, False], [False, True]):
+            yield _FILLS.format(name=side.name if fills[0] else self.baseline)
         if self.facts and self.facts[side.name].loop:
             yield _NO_LOSS.format(name=side.name)
         trials = measured.trials_of(self.baseline)

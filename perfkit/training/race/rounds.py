@@ -132,8 +132,9 @@ class WholeRace(Race):
             return ""
         needed = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
         return (
-            f"One run takes about {units.seconds(run_s)}, so this budget holds "
-            f"{runs or 'less than 1'} of each; give --budget {needed} for three."
+            f"A run of each side takes about {units.seconds(run_s * len(self.sides))} "
+            f"together, so this budget holds {runs or 'less than 1'} of each; give "
+            f"--budget {needed} for three."
         )
 
     def expected_s(self, measured: Measurement) -> float:

@@ -86,6 +86,7 @@ DATA_MODE = "tf.data.experimental.enable_debug_mode()"
 FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
 EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
+CALLS_PYTHON = line(computing=0.1, types=(("EagerPyFunc", 1.0),))
 AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
 RESIZES = line(24, input=0.5, code="image = tf.image.resize(image, [96, 96])")
 
@@ -207,6 +208,11 @@ CASES = {
         of(LOOPED),
         of(but(UNROLLED, parts=("optimizer adam",))),
     ],
+    "python-in-step": [
+        of(CALLS_PYTHON, line(5, python=4.0, parts=(THREAD,))),
+        of(CALLS_PYTHON, PYTHON_ROWS),
+        of(DENSE, line(5, python=4.0, parts=(THREAD,))),
+    ],
     "jacobian": [
         of(JACOBIAN),
         of(calling(JACOBIAN, ("gradient", 40, 3.0))),
@@ -264,6 +270,8 @@ CASES = {
     "python-batches": [
         of(PYTHON_ROWS),
         of(SLOW_INPUT),
+        # A step that calls Python is no batch.
+        of(line(input=0.1, python=4.0, parts=(THREAD,))),
     ],
     "full-size": [
         of(AUGMENTS, RESIZES),

@@ -85,3 +85,17 @@ def test_growing_memory_is_told_with_its_interval_and_what_to_do(fields, sentenc
     assert made.report.besides[-1] == sentences
     # It is not what slows the training.
     assert made.verdict == account(HOT).verdict
+
+
+@pytest.mark.parametrize(
+    ("epochs_s", "grow"),
+    [
+        ((9.0, 3.0, 3.3, 3.7, 4.0, 4.4, 5.0), True),
+        # On a busy machine some epochs always take longer.
+        ((9.0, 3.1, 3.3, 5.3, 2.8, 6.1, 4.8), False),
+        ((9.0, 3.0, 4.0, 5.0), False),
+    ],
+)
+def test_epochs_are_called_longer_where_nearly_all_are(epochs_s, grow):
+    text = str(replace(whole(), epochs_s=epochs_s).report)
+    assert ("Epochs get longer" in text) == grow

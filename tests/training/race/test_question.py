@@ -275,3 +275,11 @@ def test_a_loop_that_counts_shows_no_examples():
     said = against_old(2000.0, old=same, new=same)
     assert said.much == "A step takes 500 µs instead of 1 ms."
     assert "does not see its losses" in said.warnings[0]
+
+
+def test_who_alone_fills_a_cache_is_told():
+    cached = facts(pipeline={"cached": True})
+    told = against_old(2000.0, new={"pipeline": {"cached": True}}).warnings
+    assert [text.partition(" fills")[0] for text in told] == ["new.py"]
+    both = {"pipeline": cached.pipeline}
+    assert against_old(2000.0, old=both, new=both).warnings == ()

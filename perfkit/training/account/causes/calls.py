@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from perfkit import units
 from perfkit.findings.account import (
@@ -145,10 +146,16 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
     ]
     if pairs:
         line, call = pairs[0]
+        calls = [call for _, call in pairs if call.name == pairs[0][1].name]
+        counted = replace(
+            call,
+            count=sum(call.count for call in calls),
+            seconds=sum(call.seconds for call in calls),
+        )
         yield view.spent(
             *(line for line, _ in pairs),
-            on=f"{_count(call)}; {units.percent(_around(line, call, *overheads))} of "
-            "that is setting up and Python, not the network",
+            on=f"{_count(counted)}; {units.percent(_around(line, call, *overheads))} "
+            "of that is setting up and Python, not the network",
         )
 
 
@@ -195,9 +202,9 @@ def _compile_in_loop(view: View) -> Iterator[Evidence]:
 
 @cause(
     "fit-in-loop",
-    do="Call `fit` once, for all the data",
+    do="Call `fit` once for all the data, or `train_on_batch` for each batch",
     fix="One `fit` over a `tf.data.Dataset` (`from_generator`) that goes through "
-    "the parts; `train_on_batch` where each part is one batch",
+    "the parts",
     mind="`fit` does not shuffle a dataset: shuffle the rows within each part.",
 )
 def _fit_in_loop(view: View) -> Iterator[Evidence]:

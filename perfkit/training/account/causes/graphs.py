@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.findings.account import COMPUTING, INPUT, SET_UP, Line
+from perfkit.findings.account import COMPUTING, INPUT, PYTHON, SET_UP, THREAD, Line
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import (
     WORTH,
@@ -30,6 +30,7 @@ _SOLVES = frozenset(
 )
 # What gathers the rows of a table that a batch has used.
 _SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
+_CALLS_PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
@@ -96,6 +97,28 @@ def _loop_unrolled(view: View) -> Iterator[Evidence]:
             *lines,
             on=f"{count:,.0f} small operations in each step, because a Python loop "
             "made each of them",
+        )
+
+
+@cause(
+    "python-in-step",
+    do="Take the Python that {where} calls out of the step",
+    fix="Compute it once, before training, and pass it in with the data; or write it "
+    "with operations of TensorFlow",
+)
+def _python_in_step(view: View) -> Iterator[Evidence]:
+    calling = [line for line in view.account.lines if _types(line) & _CALLS_PYTHON]
+    called = [
+        line
+        for line in view.account.lines
+        if THREAD in line.parts[:1] and line.kind == PYTHON
+    ]
+    if calling and called:
+        lines = distinct(*calling, *called)
+        yield Evidence(
+            lines=lines,
+            means=f"The step waits {view.percent(*lines)} of the time for Python that "
+            "it calls (`py_function` or `numpy_function`).",
         )
 
 

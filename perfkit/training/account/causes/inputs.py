@@ -78,6 +78,7 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
     "cache-thrown-away",
     do="Put `cache()` after `take`",
     fix="`.take(n).cache()`",
+    mind="Every epoch then takes the same elements: shuffle behind the cache.",
     swap="no-cache",
 )
 def _cache_thrown_away(view: View) -> Iterator[Evidence]:
@@ -151,7 +152,7 @@ def _single_elements(view: View) -> Iterator[Evidence]:
 )
 def _python_batches(view: View) -> Iterator[Evidence]:
     stages = [o for o in view.stages("Generator", "PyFunc") if view.line_of(o)]
-    lines = [line for line in _expensive(view) if THREAD in line.parts[:1]]
+    lines = [o for o in _expensive(view) if THREAD in o.parts[:1] and o.kind == INPUT]
     if lines and view.share(*lines) >= _LARGE_INPUT:
         yield Evidence(
             lines=tuple(lines[:4]),

@@ -25,7 +25,7 @@ from perfkit.training.diagnose.pipeline import (
     stacked,
     stage,
 )
-from perfkit.training.diagnose.pipeline.memory import cache_point
+from perfkit.training.diagnose.pipeline.memory import cache_point, is_cached
 from perfkit.training.diagnose.settings import other_than_cores
 from perfkit.training.diagnose.training import Training
 
@@ -147,7 +147,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
         * ``"stages"``: see ``pipeline.stage``; the source comes first;
         * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
-          keeps elements, draws, reads files, or is last and makes batches ahead;
+          keeps elements from epoch to epoch, draws, reads files, or is last and makes
+          batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
         * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right,
           with ``"inside"``: the function of Keras's that makes this stage, if one does;
@@ -194,7 +195,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     )
     facts = {
         "stages": stages,
-        "cached": hidden or "cache" in listed,
+        "cached": hidden or is_cached(objects),
         "hidden cache": hidden,
         "random": any(stage["random"] for stage in stages),
         "reads": any(stage["reads"] for stage in stages),

@@ -164,6 +164,14 @@ def fill_caches(training: Training, worth: Worth) -> None:
     training.data = _with_caches(training.data, filled)
 
 
+def is_cached(stages: Sequence[Any]) -> bool:
+    """Whether one of these stages is a cache that an epoch fills."""
+    return any(
+        kind(stage) == "cache" and _reads_all(stages[at - 1], stages[at + 1 :])
+        for at, stage in enumerate(stages)
+    )
+
+
 def _reads_all(dataset: Any, behind: Sequence[Any]) -> bool:
     """Whether the stages behind a dataset read all of it in an epoch."""
     ahead = 0

@@ -8,10 +8,12 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
+from perfkit.training.diagnose.pipeline import chain
 from perfkit.training.diagnose.pipeline.memory import (
     Worth,
     cache_point,
     fill_caches,
+    is_cached,
     keep_after,
     keep_first,
     leave_files_alone,
@@ -94,6 +96,7 @@ def test_a_cache_of_the_user_is_filled_for_a_short_epoch(
 def test_a_cache_that_tensorflow_throws_away_is_not_filled(counted, behind, reads_all):
     function, calls = counted
     made = Training(None, behind(DATA.range(8).map(function)))
+    assert is_cached(chain(made.data)) == reads_all
     fill_caches(made, Worth(2))
     calls.clear()
     list(made.data.take(3))
