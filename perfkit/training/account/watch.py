@@ -14,11 +14,11 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from perfkit.findings.account import READ_EVERY
 from perfkit.training.account.memory import MemoryReadings, fills_up
@@ -157,29 +157,32 @@ class Watch:
         return max(sum(self.optimizers.values()), self.steps, self.gradients)
 
     def as_note(self) -> dict[str, Any]:
-        """Return everything that was heard, as JSON."""
-        anew = self.anew.traces
+        """Return everything that was heard, as JSON.
+
+        The training goes on meanwhile, so what it adds to is copied first.
+        """
+        anew = [*self.anew.traces]
         return {
-            "made": [[kind, name, *p] for (kind, name), p in self.makers.items()],
-            "stages": [[place, kind] for place, kind in self.stages],
-            "calls": [[*p, name, n] for (p, name), n in self.calls.items()],
-            "iterators": [[*place, count] for place, count in self.iterators.items()],
-            "traces": [asdict(trace) for trace in self.traces],
+            "made": [[kind, name, *p] for (kind, name), p in _pairs(self.makers)],
+            "stages": [[place, kind] for place, kind in [*self.stages]],
+            "calls": [[*p, name, n] for (p, name), n in _pairs(self.calls)],
+            "iterators": [[*place, count] for place, count in _pairs(self.iterators)],
+            "traces": [asdict(trace) for trace in [*self.traces]],
             "signatures": [[trace.name, trace.arguments] for trace in anew],
             "definitions": {
                 trace.name: trace.definition
                 for trace in anew
                 if trace.definition and self.places.is_own(trace.definition[0])
             },
-            "operations": self.operations,
+            "operations": {name: {**parts} for name, parts in _pairs(self.operations)},
             "frozen": [*dict.fromkeys(self._frozen())],
-            "classes": self.classes,
+            "classes": {**self.classes},
             "settings": [*self._settings()],
-            "padded": [[*place, share] for place, share in self.padded.items()],
+            "padded": [[*place, share] for place, share in _pairs(self.padded)],
             "epochs": self.epochs,
-            "memory": [[*key, ends] for key, ends in self.memory.bytes_at.items()],
-            "models": [[*place, count] for place, count in self.models.items()],
-            "new_models": [[*place, n] for place, n in self.new_models.items()],
+            "memory": [[*key, ends] for key, ends in _pairs(self.memory.bytes_at)],
+            "models": [[*place, count] for place, count in _pairs(self.models)],
+            "new_models": [[*place, n] for place, n in _pairs(self.new_models)],
             "fills": fills_up([kind for _, kind in self.stages]),
             "updates": self.updates(),
         }
@@ -411,6 +414,14 @@ class Watch:
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
         return place, layers, in_fit, _elements(operation), part
+
+
+_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+
+
+def _pairs(mapping: Mapping[_Key, _Value]) -> list[tuple[_Key, _Value]]:
+    """Return what a mapping holds now: C copies it before another thread goes on."""
+    return list(mapping.items())
 
 
 def _hook(

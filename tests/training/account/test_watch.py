@@ -3,13 +3,18 @@
 The hooks stay where they are put: here they are gone with their process.
 """
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from perfkit.training.account.places import Places
+from perfkit.training.account.watch import Watch
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -315,3 +320,26 @@ def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(h
     # Both models and their optimizers.
     assert told["seen"] == [True] * 4
     assert told["updates"] == 24
+
+
+def test_what_was_heard_is_noted_while_the_training_adds_to_it():
+    watch, ended, counted = Watch(Places()), threading.Event(), itertools.count()
+
+    def train():
+        while not ended.is_set():
+            number = next(counted)
+            watch.makers["layer", str(number)] = "train.py", number
+            watch.operations.setdefault("step", {})[str(number)] = None
+
+    usual = sys.getswitchinterval()
+    thread = threading.Thread(target=train)
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        noted = [len(watch.as_note()["made"]) for _ in range(30)]
+    finally:
+        ended.set()
+        sys.setswitchinterval(usual)
+        thread.join()
+    assert noted == sorted(noted)
+    assert noted[-1] > 0

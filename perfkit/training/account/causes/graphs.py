@@ -165,10 +165,14 @@ def _dense_update(view: View) -> Iterator[Evidence]:
     for line in view.hot(_MOST):
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
+            tables = [o for o in view.account.lines if _says(o, "Embedding(")]
+            made = f" Tables: {', '.join(o.where for o in tables)}." if tables else ""
             yield Evidence(
-                lines=(line,),
+                lines=(line, *tables),
+                share=view.share(line),
                 means=f"{view.percent(line)} of the time the optimizer updates a "
-                f"variable with {line.elements:,} weights, all of them in every step.",
+                f"variable with {line.elements:,} weights, all of them in every step."
+                f"{made}",
             )
 
 
