@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit import documents, units
+from perfkit import units
 from perfkit.charts.canvas import Figure
+from perfkit.documents import load
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
@@ -253,7 +254,7 @@ def _read(source: Document | str | Path) -> Document:
             f"{plain(repr(source), 60)} cannot be compared; give a passport, a "
             "diagnosis, or the file of one."
         )
-    document = documents.load(source)
+    document = load(source)
     if isinstance(document, Passport | Diagnosis):
         return document
     raise BadFileError(

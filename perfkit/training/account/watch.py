@@ -416,7 +416,8 @@ class Watch:
         return place, layers, in_fit, _elements(operation), part
 
 
-_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 def _pairs(mapping: Mapping[_Key, _Value]) -> list[tuple[_Key, _Value]]:
