@@ -114,15 +114,15 @@ class Places:
         return next(map(place_of, users), None)
 
     def asking(self, frame: FrameType | None, item: Any) -> Place | None:
-        """Return the line that has an object made, or None.
+        """Return the line that has an object made in a loop; None outside of loops.
 
         It is the one that calls the function that makes it, unless that function makes
         it in a loop of its own.
         """
         users = list(self._users(frame, item))
-        if len(users) > 1 and not _in_loop(users[0]):
-            del users[0]
-        return place_of(users[0]) if users else None
+        if not any(map(_in_loop, users)):
+            return None
+        return place_of(users[0] if _in_loop(users[0]) else users[1])
 
     def _users(self, frame: FrameType | None, item: Any) -> Iterator[FrameType]:
         """Yield the frames of the user's code, without the ``__init__`` of an item."""

@@ -87,7 +87,7 @@ class Watch:
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
         memory: Read at the ends of epochs, fits and passes over the data.
         models: How many each line made.
-        new_models: How many a line had made since the training began.
+        new_models: How many a line had made in a loop since the training began.
         optimizers: Updates of each, as far as they were counted. Nothing here holds
             what the training would let go of: its memory would not come back.
         is_tracing: Whether a function is being traced now.

@@ -138,7 +138,9 @@ def train():
     return weakref.ref(model), weakref.ref(model.optimizer)
 
 
-references = [*train(), *train()]  # @train
+references = []
+for _ in range(2):
+    references += train()  # @train
 data = tf.data.Dataset.from_tensor_slices(x).cache()
 for _ in range(4):
     for batch in data:  # @pass

@@ -87,7 +87,7 @@ class View:
     Attributes:
         frozen: Names of layers whose weights are not trained.
         iterators: How many iterators a line made.
-        new_models: How many models a line had made since the training began.
+        new_models: How many models a line had made in a loop since the training began.
         backward: Times a line asked for gradients in one trace of a step.
         settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
             the line that set it, if that is known.

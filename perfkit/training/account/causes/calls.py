@@ -94,7 +94,7 @@ def _few_threads(view: View) -> Iterator[Evidence]:
 # Calls that are made too often, or in the wrong place.
 
 # A call in a loop: so often, and mostly something else than computing.
-_OFTEN, _FEW, _AGAIN = 20, 4, 3
+_OFTEN, _FEW = 20, 4
 _OVERHEAD = 0.5
 _SHORT_S = 0.5
 _WEIGHTS = ("get_weights", "set_weights", "assign", "load_weights", "count_params")
@@ -170,13 +170,12 @@ def _model_in_loop(view: View) -> Iterator[Evidence]:
     share = view.account.share(view.account.kinds[SET_UP])
     lines = [o for o in view.account.lines if view.kind_share(o, SET_UP) > _OVERHEAD]
     for line, count in view.new_models:
-        if count >= _AGAIN:
-            yield Evidence(
-                lines=distinct(line, *lines),
-                share=share,
-                means=f"{count} new models since the training began. Each is built and "
-                f"traced anew: {units.percent(share)} of the time.",
-            )
+        yield Evidence(
+            lines=distinct(line, *lines),
+            share=share,
+            means=f"{units.count(count, 'new model')} since the training began. Each "
+            f"is built and traced anew: {units.percent(share)} of the time.",
+        )
 
 
 @cause(
