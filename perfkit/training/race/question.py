@@ -249,11 +249,11 @@ class Race(Experiment):
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if self.is_retuned(side):
             yield _LEARNS.format(name=side.name)
-        known = [self.facts[n] for n in (side.name, self.baseline) if n in self.facts]
-        fills = [bool(facts.pipeline.get("cached")) for facts in known]
-        if fills in ([True, False], [False, True]):
-            yield _FILLS.format(name=side.name if fills[0] else self.baseline)
-        if self.facts and self.facts[side.name].loop:
+        facts = {n: self.facts.get(n, Facts()) for n in (side.name, self.baseline)}
+        filling = [n for n in facts if facts[n].pipeline.get("cached")]
+        if len(filling) == 1:
+            yield _FILLS.format(name=filling[0])
+        if facts[side.name].loop:
             yield _NO_LOSS.format(name=side.name)
         trials = measured.trials_of(self.baseline)
         modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from perfkit import units
 from perfkit.findings.account import (
@@ -106,10 +105,11 @@ def _mean(seconds: float, count: int) -> str:
     return units.seconds(seconds / max(1, count))
 
 
-def _count(call: Call) -> str:
-    """Return in words how often something was called, and how long each took."""
-    mean = _mean(call.seconds, call.count)
-    return f"{call.count:,} calls of `{call.name}`, {mean} each"
+def _count(*calls: Call) -> str:
+    """Return in words how often one thing was called, and how long each took."""
+    count = sum(call.count for call in calls)
+    mean = _mean(sum(call.seconds for call in calls), count)
+    return f"{count:,} calls of `{calls[0].name}`, {mean} each"
 
 
 def _around(line: Line, call: Call, *kinds: str) -> float:
@@ -146,15 +146,10 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
     ]
     if pairs:
         line, call = pairs[0]
-        calls = [call for _, call in pairs if call.name == pairs[0][1].name]
-        counted = replace(
-            call,
-            count=sum(call.count for call in calls),
-            seconds=sum(call.seconds for call in calls),
-        )
+        same = (other for _, other in pairs if other.name == call.name)
         yield view.spent(
             *(line for line, _ in pairs),
-            on=f"{_count(counted)}; {units.percent(_around(line, call, *overheads))} "
+            on=f"{_count(*same)}; {units.percent(_around(line, call, *overheads))} "
             "of that is setting up and Python, not the network",
         )
 
