@@ -100,6 +100,8 @@ class Run:
         self._notes: dict[str, Any] = {}
         self._live: list[LiveTrial] = []
         self._round = 0
+        # The longest that a trial took to be ready.
+        self._ready_s = plan.ready_s
         self._tries_end: float | None = None
         self._in_turns = plan.in_turns
         self._planned = plan.variants
@@ -338,15 +340,18 @@ class Run:
     def _set_up(self, name: str) -> Generator[Event, None, LiveTrial]:
         """Start a trial and wait until it is ready; return it."""
         silence = min(60.0, max(10.0, self.plan.budget / 3))
-        silence = max(silence, _TIMES_AS_LONG * self.plan.ready_s)
+        silence = max(silence, _TIMES_AS_LONG * self._ready_s)
         if self.plan.runs:
             # It tells nothing until its end.
             silence = math.inf
         limits = Limits(silence=silence)
         live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
-        yield TrialStarted(name, self._round, self._now_s())
+        started_s = self._now_s()
+        yield TrialStarted(name, self._round, started_s)
         yield from self._hear(live, lambda _, ticks: ticks > 0)
+        if not live.over:
+            self._ready_s = max(self._ready_s, self._now_s() - started_s)
         return live
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:

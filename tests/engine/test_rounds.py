@@ -132,6 +132,11 @@ def test_what_was_slow_to_be_ready_before_may_be_silent_for_longer():
     scripts["other"] = Script(set_up_s=400)
     found = measured(scripts, budget=600, ready_s=70.0)
     assert {t.outcome for t in found.trials_of("other")} == {"timed-out"}
+    # As may one that comes after another which was slow.
+    scripts = {"base": Script(set_up_s=50), "other": Script(set_up_s=75)}
+    found = measured(scripts, budget=600)
+    assert found.trials[0].variant == "base"
+    assert {trial.outcome for trial in found.trials} == {"completed"}
     # An end of an epoch as long as that in the set-up is no hang.
     found = measured({"base": Script(set_up_s=20.0, stalls=(30, 40.0))}, budget=600)
     assert {trial.outcome for trial in found.trials} == {"completed"}

@@ -132,7 +132,7 @@ def nearly_full():
 @pytest.mark.usefixtures("nearly_full")
 def test_a_batch_that_does_not_fit():
     """A batch too large for the card ends its own process, and the search goes on."""
-    finding = asked("batch-size", model="small-resnet", largest=256)
+    finding = asked("batch-size", budget=180, model="small-resnet", largest=256)
     assert finding.machine.gpus
     assert any("fit into the GPU's memory" in told for told in finding.verdict.warnings)
 
@@ -167,7 +167,8 @@ def test_a_diagnosis():
     """A training on the card is diagnosed, with what copying takes of a step."""
     found = perfkit.diagnose(make_training, budget=180, folder=KEPT)
     assert len(found.table())
-    assert found.split["transfer"].seconds is not None
+    # It may be too little to be shown, but then it is known to be no more than that.
+    assert found.split["transfer"].high is not None
 
 
 def test_a_profile():

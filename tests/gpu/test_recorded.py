@@ -62,7 +62,12 @@ def test_every_reading_is_one_that_a_card_can_give(path):
     [
         ("execution-mode", "Compile the step with XLA.", "likely"),
         ("contention", "A pipeline that waits slows this training.", "likely"),
-        ("diagnosis-mlp", "Run several steps per call.", "likely"),
+        ("diagnosis-mlp", "Make the batch 8 times as large.", "likely"),
+        (
+            "photos-ladder",
+            "all five runs 25 times as fast as photos as found.",
+            "sure",
+        ),
         (
             "diagnosis-serial-map",
             "Run the maps in parallel.",

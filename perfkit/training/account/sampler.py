@@ -79,7 +79,7 @@ class Sampler:
 
     def sample(self) -> None:
         """Take a sample."""
-        began = time.perf_counter()
+        began, computed = time.perf_counter(), time.thread_time()
         spent, self._last = began - self._last, began
         # Collecting may end objects of TensorFlow, which lets the other thread go on
         # while its frames are read.
@@ -99,7 +99,8 @@ class Sampler:
             self.imports_s += spent * (key.kind == Kind.IMPORT)
         else:
             self.window.append((time.time(), key))
-        self.taken_s += time.perf_counter() - began
+        # While this thread waits for Python's lock, the training goes on.
+        self.taken_s += time.thread_time() - computed
 
     def _look(self, spent: float) -> Key | None:
         frames = sys._current_frames()

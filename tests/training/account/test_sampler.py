@@ -221,22 +221,27 @@ def test_what_other_threads_compute_is_shared_out(
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
-    ticks = itertools.count(100.0, 1.0)
-    clock = SimpleNamespace(perf_counter=lambda: next(ticks), time=lambda: 7.0)
+    ticks, computed = itertools.count(100.0, 1.0), itertools.count(0.0, 0.5)
+    clock = SimpleNamespace(
+        perf_counter=lambda: next(ticks),
+        thread_time=lambda: next(computed),
+        time=lambda: 7.0,
+    )
     monkeypatch.setattr(sampling, "time", clock)
     stop = Stop([(mine, "step", 7)])
     stop.wait()
     one = Sampler(Watch(Places()), stop.ident, _last=100.0)
     key = Key((mine, 7), "", Kind.PYTHON, False)
-    one.sample()  # looks at 100, and is through at 101
-    one.sample()  # from 100 to 102
-    assert one.seconds == {key: 2.0}
-    assert (one.samples, one.taken_s) == (2, 2.0)
-    one.skip()  # nobody looked until 104
+    one.sample()  # looks at 100
+    one.sample()  # from 100 to 101
+    assert one.seconds == {key: 1.0}
+    # Waiting for Python's lock holds up nobody.
+    assert (one.samples, one.taken_s) == (2, 1.0)
+    one.skip()  # nobody looked until 102
     one.window = []
     one.sample()
     # A window's samples are its own.
     assert one.window == [(7.0, key)]
-    assert one.seconds == {key: 2.0}
+    assert one.seconds == {key: 1.0}
     assert one.imports_s == 0
     stop.close()
