@@ -220,7 +220,7 @@ class Account(Replayable):
         samples: How many were taken.
         updates: Of the weights, as far as they were counted.
         ended: Whether the script came to its end.
-        error: What it raised, in a line; "" for nothing.
+        error: What ended it, a sentence; "" for nothing.
         untraced: Why operations are on no lines; "" where they are.
         uncontained: Who refused what, in sentences; "" where it was sealed.
         lines: The most expensive first.

@@ -120,7 +120,8 @@ def _next(tip: Tip, next_tips: list[Tip]) -> Iterator[str]:
 def warnings(account: Account) -> Iterator[str]:
     """What a reader must know of how an account came about."""
     if account.error:
-        yield f"The script raised {account.error}; the account ends there."
+        sentence = account.error.rstrip(".")
+        yield f"{sentence}; the account ends there."
     elif account.updates == 0 and account.lines:
         yield "No training step ran in this time: give a larger budget."
     elif account.updates < _FEW_UPDATES and not account.ended:

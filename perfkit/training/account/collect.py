@@ -107,7 +107,7 @@ def _collect(
         # None of the user's own code was seen at work.
         raise errors[0]
     raw = _raw(sampler, windows, time.perf_counter() - began)
-    raw |= {"ended": ended, "error": failure.with_remedy(errors[0]) if errors else ""}
+    raw |= {"ended": ended, "error": failure.in_sentence(errors[0]) if errors else ""}
     Path(folder, RAW).write_text(json.dumps(raw))
     yield Note(SEEN, True)
 

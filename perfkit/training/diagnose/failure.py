@@ -28,6 +28,8 @@ _REFUSED = re.compile(r"permission denied|cross-device", re.IGNORECASE)
 _BOLD = re.compile(r"\x1b\[\d*m")
 _MOST_FRAMES = 30
 _LONGEST = 4000
+# What perfkit itself raises says all in a sentence.
+_SENTENCES = (BadParameterError, RunError)
 # What TensorFlow says of where in a graph it was, before and behind what is wrong.
 _PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
 
@@ -41,11 +43,10 @@ def as_notes(work: Iterable[Item]) -> Iterator[Item | Note]:
     """
     try:
         yield from work
-    except BadParameterError as error:
-        yield Note(PROBLEM, str(error))
     except Exception as error:
-        yield Note(TRACEBACK, note_of(error))
-        yield Note(PROBLEM, f"The training raised {with_remedy(error)}")
+        if not isinstance(error, _SENTENCES):
+            yield Note(TRACEBACK, note_of(error))
+        yield Note(PROBLEM, in_sentence(error))
 
 
 def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> Value:
@@ -98,6 +99,13 @@ def note_of(error: BaseException) -> dict[str, Any]:
         half = _LONGEST // 2 - 1
         words = f"{words[:half]}…{words[-half:]}"
     return {"frames": frames[-_MOST_FRAMES:], "said": words}
+
+
+def in_sentence(error: BaseException) -> str:
+    """What ended a training."""
+    if isinstance(error, _SENTENCES):
+        return str(error)
+    return f"The training raised {with_remedy(error)}"
 
 
 def with_remedy(error: BaseException) -> str:

@@ -113,7 +113,7 @@ def whole():
         ),
         epochs_s=(9.0, 3.0, 3.0),
         growth=replace(GROWTH, kept="traces", line=0),
-        error="ValueError: lost",
+        error="The training raised ValueError: lost",
         untraced="Another profiler runs.",
         text={"train.py#0": {"11": "# Fit it.", "12": "model.fit(data)"}},
         code="abc",

@@ -40,8 +40,8 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
     ("fields", "said"),
     [
         (
-            {"error": "ValueError: lost"},
-            "The script raised ValueError: lost; the account",
+            {"error": "train.py exited with 3."},
+            "train.py exited with 3; the account",
         ),
         ({"updates": 0}, "No training step ran in this time"),
         ({"updates": 1}, "Only 1 step ran in this time"),

@@ -178,7 +178,7 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here):
     found = looked(path, saves=False).finding
     assert "lost it" in found.error
     assert found.ended
-    assert found.verdict.warnings[-1].startswith("The script raised ValueError")
+    assert found.verdict.warnings[-1].startswith("The training raised ValueError")
     fits = on(found, numbered(path, "model.fit"))
     assert fits.find_call("fit").count == 6
     assert fits.code.strip() == "model.fit(x, y, epochs=1, verbose=0)"

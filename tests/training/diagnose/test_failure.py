@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import perfkit
+from perfkit.engine.tick import Note
+from perfkit.errors import RunError
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import InFile
 
@@ -40,3 +42,12 @@ def test_what_is_wrong_in_a_graph_is_said_and_not_where_it_was():
     )
     said = "ValueError: indices[0] = 9 is not in [0, 4)"
     assert failure.in_short(ValueError(words)) == said
+
+
+def test_a_sentence_of_perfkits_is_passed_on_without_a_traceback():
+    def ends():
+        yield "step"
+        raise RunError("train.py exited with 3.")
+
+    passed = ["step", Note(failure.PROBLEM, "train.py exited with 3.")]
+    assert list(failure.as_notes(ends())) == passed
