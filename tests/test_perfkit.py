@@ -77,7 +77,6 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
         ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
         ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
-        ("perfkit.export('notebooks/00_start_here.ipynb')", "latex2mathml", "lab"),
         ("open_lab(perfkit.lab.Path())", "jupyterlab", "lab"),
     ],
 )

@@ -161,13 +161,12 @@ def _words(table: str) -> dict[str, frozenset[str]]:
 
 
 _ELEMENTS, _ATTRIBUTES = _words("elements"), _words("attributes")
-_HTML, _SVG, _MATHML = (_ELEMENTS[kind] for kind in ("html", "svg", "mathml"))
+_HTML, _SVG = (_ELEMENTS[kind] for kind in ("html", "svg"))
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _STYLES = _ATTRIBUTES["styles"]
 _OF_SVG = _ATTRIBUTES["svg"] | _STYLES
 _OF_ELEMENTS = {
     **dict.fromkeys(_SVG, _OF_SVG),
-    **dict.fromkeys(_MATHML, _ATTRIBUTES["mathml"]),
     "use": _OF_SVG | {"href"},
     **_words("of-one-element"),
 }
@@ -214,7 +213,7 @@ def _clean_attribute(tag: str, name: str, raw: str) -> str | None:
 
 
 _CLEANER = nh3.Cleaner(
-    tags=_HTML | _SVG | _MATHML,
+    tags=_HTML | _SVG,
     clean_content_tags=_ELEMENTS["dropped"],
     attributes=_OF_ELEMENTS,
     attribute_filter=_clean_attribute,
@@ -240,7 +239,6 @@ _LONGEST_ALT = 2000
 _BOXES = {
     "table": ("div", "Table"),
     "svg": ("span", "Figure"),
-    "math": ("span", "Formula"),
 }
 _BOX = '<{} class="scroll" role="group" tabindex="0" aria-label="{}">'
 
@@ -272,7 +270,7 @@ def clean(
     pictures: Pictures = inline_only,
     outline: Outline | None = None,
 ) -> Markup:
-    """Keep of some HTML, SVG or MathML what is harmless in a page.
+    """Keep of some HTML or SVG what is harmless in a page.
 
     Args:
         markup: From a notebook, a file or a library.
@@ -292,7 +290,7 @@ def clean(
 
 def shows_something(markup: Markup) -> bool:
     """Whether there is anything to see in it."""
-    pictured = ("<svg", "<img", "<math", "<hr")
+    pictured = ("<svg", "<img", "<hr")
     return any(tag in markup for tag in pictured) or bool(markup.striptags().strip())
 
 
@@ -367,8 +365,7 @@ class _Dress:
             attributes.setdefault("scope", "col" if self._is_in("thead") else "row")
         elif name == "svg" and "aria-hidden" not in attributes:
             attributes |= {"role": "img", "aria-label": escape(self._alt), **attributes}
-        wide = name != "math" or attributes.get("display") == "block"
-        if name in _BOXES and wide and not self._is_in(name):
+        if name in _BOXES and not self._is_in(name):
             box, label = _BOXES[name]
             begin, end = _BOX.format(box, label), f"</{box}>"
         return begin, element, f"</{element}>{end}"

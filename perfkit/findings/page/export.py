@@ -125,8 +125,7 @@ def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
         return findings_page(findings)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or exactly one notebook.")
-    for module in ("nbconvert", "latex2mathml"):
-        need(module, "A notebook as a page", "lab")
+    need("nbconvert", "A notebook as a page", "lab")
     from perfkit.findings.page.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))

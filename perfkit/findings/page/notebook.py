@@ -1,7 +1,7 @@
 """A notebook as one page: its text, code and finished results, without a script.
 
-Its Markdown becomes HTML below: formulas as MathML, code in colour, and of raw HTML
-what is harmless.
+Its Markdown becomes HTML below: formulas as they are typed, code in colour, and of raw
+HTML what is harmless.
 """
 
 import contextlib
@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import nbformat
-from latex2mathml.converter import Converter
 from markupsafe import Markup, escape
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode, validator
@@ -52,7 +50,7 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 # Of several forms of the same thing, the first that shows anything.
 _FORMS = (
     *("text/html", "image/svg+xml", "image/png", "image/jpeg", "image/gif"),
-    *("image/webp", "text/markdown", "text/latex", "text/plain"),
+    *("image/webp", "text/markdown", "text/plain"),
 )
 _LONGEST_ALT = 300
 # Of what is longer the beginning and the end are shown.
@@ -236,9 +234,6 @@ def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
             return clean(value, alt=alt)
         case "text/markdown":
             return markdown(value, pictures=pictures)
-        case "text/latex":
-            latex, block = without_dollars(value)
-            return clean(mathml(latex, block=block))
         case "text/plain":
             return _text(value, "out")
     return encoded(value, vectors=False).element(alt)
@@ -345,11 +340,6 @@ def _unsaved(folder: Path, saved: float) -> Iterator[str]:
 # No cell that a person wrote is longer, and what is parsed slowly ends here.
 _LONGEST_MARKDOWN = 50_000
 _LONGEST_CODE = 20_000
-# Longer ones are no formula that a reader could follow.
-_LONGEST_LATEX = 3000
-_LONGEST_NO_LATEX = 1000
-# A longer formula does not fit into a line of a narrow page.
-_LONGEST_IN_LINE = 50
 # Whose colours are told by a short and quick lexer.
 _LANGUAGES = {
     *("python", "python3", "py", "ipython", "ipython3"),
@@ -384,16 +374,16 @@ class _Renderer(IPythonRenderer):
         return f'<img src="{escape(url)}" alt="{text}">'
 
     def inline_math(self, body: str) -> str:
-        """A formula within a line."""
-        return mathml(body, block=len(body) > _LONGEST_IN_LINE)
+        """A formula within a line, as it is typed."""
+        return Markup("<code>{}</code>").format(printable(body))
 
     def block_math(self, body: str) -> str:
         """A formula on a line of its own."""
-        return mathml(body, block=True)
+        return Markup("<pre>{}</pre>").format(printable(body.strip()))
 
     def latex_environment(self, name: str, body: str) -> str:
         r"""A formula between \begin and \end."""
-        return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", block=True)
+        return self.block_math(rf"\begin{{{name}}}{body}\end{{{name}}}")
 
 
 def highlighted(code: str, language: str = "") -> Markup:
@@ -404,29 +394,3 @@ def highlighted(code: str, language: str = "") -> Markup:
     formatter = HtmlFormatter(nowrap=True, classprefix="t-")
     marked = Markup(highlight(printable(code), get_lexer_by_name(name), formatter))
     return Markup('<pre class="highlight"><code>{}</code></pre>\n').format(marked)
-
-
-def mathml(latex: str, *, block: bool = False) -> Markup:
-    """Turn LaTeX without its dollar signs into MathML, on a line of its own or not.
-
-    What is no LaTeX stays as it was written.
-    """
-    element = None
-    # The converter says in many ways, from KeyError to its own, that it is lost.
-    with contextlib.suppress(Exception):
-        if 0 < len(latex.strip()) <= _LONGEST_LATEX:
-            display = "block" if block else "inline"
-            element = Converter(display=display).convert_to_element(latex.strip())
-    if element is None or re.search(r"\\[a-zA-Z]", "".join(element.itertext())):
-        code = Markup("<code>{}</code>").format(plain(latex, _LONGEST_NO_LATEX))
-        return Markup("<p>{}</p>").format(code) if block else code
-    # ElementTree escapes what the converter leaves as it is, but for characters that it
-    # names by their numbers. Cleaning decides which elements and attributes stay.
-    xml = ElementTree.tostring(element, encoding="unicode")
-    return Markup(re.sub(r"&amp;(#x?[0-9a-fA-F]+;)", r"&\1", xml))
-
-
-def without_dollars(text: str) -> tuple[str, bool]:
-    """A formula as IPython gives it out, and whether it stands on its own line."""
-    match = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
-    return (match[2], match[1] == "$$") if match else (text.strip(), True)
