@@ -39,10 +39,6 @@ from perfkit.questions.shared.words import (
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"
-_CORES_OF = {
-    loads.SLEEPING: "neither it nor other programs use more cores",
-    loads.DECODING: "it uses the cores itself",
-}
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
 _OPEN = (
@@ -118,7 +114,7 @@ class Contention(Experiment):
 
     @staticmethod
     def reveal(finding: Finding) -> str:
-        """Tell what a mystery was, and by what one could tell; "" if there was none.
+        """Tell what a mystery was, and which signs it moved; "" if there was none.
 
         The number of the mystery decides that, so no file holds it.
         """
@@ -127,22 +123,11 @@ class Contention(Experiment):
             return ""
         readings: Readings = result_of(finding)
         truth = signs.sealed(number, str(fed))
-        suspects = signs.suspects(readings, MYSTERY, str(fed))
         lines = [f"It was {quoted(truth)}."]
         for sign, change in readings.moved(MYSTERY).items():
             lines.append(as_sentence(f"{sign.name}: {change}"))
-        if not suspects:
-            lines.append("In this run no counter moved far enough to name a cause.")
-        elif len(suspects) > 1:
-            lines.append(
-                f"These signs fit {listed(suspects)}; this run cannot tell which. A "
-                "quieter machine or more seconds may decide it."
-            )
-        elif truth not in suspects:
-            lines.append(
-                f"In this run these signs fit {listed(suspects)}, which is wrong: "
-                "something else disturbed it. Run it again on a quieter machine."
-            )
+        if len(lines) == 1:
+            lines.append("In this run no counter moved far enough to show it.")
         return "\n".join(lines)
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -150,8 +135,7 @@ class Contention(Experiment):
         readings = self.result(measured)
         compared = [c for c in measured.comparisons if c.baseline == QUIET]
         compared.sort(key=lambda c: c.ratio)
-        slower = {c.variant: c for c in compared if c.verdict == "slower"}
-        worst = next(iter(slower.values()), None)
+        worst = next((c for c in compared if c.verdict == "slower"), None)
         verdict = _of_none(compared)
         if worst:
             verdict = _of_worst(measured, worst, compared)
@@ -162,17 +146,11 @@ class Contention(Experiment):
             for change in readings.moved(c.variant).values()
             if c.variant != MYSTERY
         ]
-        because = [
-            f"{quoted(name)} is not a busy machine: the training waits for input, and "
-            f"meanwhile {clause}."
-            for name, clause in _CORES_OF.items()
-            if name in slower and signs.suspects(readings, name, self.fed) == (name,)
-        ]
         return replace(
             verdict,
             warnings=(*verdict.warnings, *_not_quiet(readings)),
             facts=tuple(facts),
-            because=(*because, *failures(measured)),
+            because=failures(measured),
         )
 
     @property
