@@ -18,7 +18,7 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.statistics import Comparison, Estimate
+from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError, RunError
@@ -43,7 +43,7 @@ from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
 from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.words import quoted
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
@@ -361,7 +361,6 @@ def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in _places(measured.trials)):
         because.append(_SHARED_CORES)
-    facts += _limits(measured, best)
     for method in _timed_methods(measured):
         if reason := method.excluded or _too_large(measured, method):
             because.append(f"{quoted(method.name)} does not count: {reason}.")
@@ -416,21 +415,6 @@ def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
             f"{quoted(best)} reads {decoded} from its file, where the images "
             f"themselves take {units.size(images.of_all(images.bytes))}."
         )
-
-
-def _limits(measured: Measurement, best: str) -> Iterator[Fact]:
-    """How near to what is possible without any input, and for what decodes."""
-    shares = [(best, "", SYNTHETIC)]
-    for decodes, words in (("square", "only its square"), ("whole", "whole images")):
-        among = [m.name for m in _timed_methods(measured) if m.decodes == decodes]
-        if among:
-            fastest = measured.fastest(tuple(among))[0].variant
-            shares.append((fastest, f", which decodes {words}", DECODE_LIMIT))
-    for name, words, limit in shares:
-        if c := measured.compare(name, limit):
-            share = Estimate(value=c.ratio, low=c.low, high=c.high)
-            label = f"{quoted(name)}{words}: share of the rate of {quoted(limit)}"
-            yield fact(label, share, units.percent)
 
 
 def _images_fed(measured: Measurement) -> Fed | None:

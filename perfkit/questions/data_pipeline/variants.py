@@ -108,7 +108,7 @@ def prefetch(files: Any, example: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("cache", _FILES, decodes="nothing", keeps=True)
+@_method("cache", _FILES, keeps=True)
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Cache the decoded images."""
 
@@ -125,7 +125,6 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
 @_method(
     "frozen cache",
     "cache",
-    decodes="nothing",
     keeps=True,
     excluded="every epoch sees the same augmented images",
 )
@@ -159,7 +158,7 @@ def from_jpeg(parse: Any, augment: Any) -> Any:
     return example
 
 
-@_method("tfrecord raw", _FILES, one_file, form="raw", decodes="nothing")
+@_method("tfrecord raw", _FILES, one_file, form="raw")
 def from_pixels(parse: Any, augment: Any) -> Any:
     """Read decoded pixels from one TFRecord file."""
 
@@ -227,7 +226,7 @@ def as_bytes(crop: Any, mirror: Any, brightness: Any) -> Any:
     return example
 
 
-@_method("crop while decoding", _FILES, prefetch, decodes="square")
+@_method("crop while decoding", _FILES, prefetch)
 def cropped(square_of: Any, mirror: Any, brightness: Any) -> Any:
     """Decode only the square that is cut out."""
 

@@ -187,7 +187,6 @@ class Method:
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.
         form: The TFRecord form it reads; "" for the files themselves.
-        decodes: How much of each image is decoded in every step.
         keeps: Whether it keeps every image in memory.
         excluded: Why it is never advised, however fast it is; "" where it may be.
         own_random: Whether it draws its own random numbers, and no image is as others'.
@@ -200,7 +199,6 @@ class Method:
     example: Function | None = None
     in_model: Literal["", "bytes", "layers"] = ""
     form: str = ""
-    decodes: Literal["whole", "square", "nothing"] = "whole"
     keeps: bool = False
     excluded: str = ""
     own_random: bool = False
