@@ -333,11 +333,6 @@ def _judge_variants(measured: Measurement, problem: Problem, result: Result) -> 
                 if "compute" in near
             ),
             *(Fact(f"First call, {quoted(n)}", s) for n, s in first_calls.items() if s),
-            *(
-                Fact(f"{quoted(method.name)} does not compete", method.excluded)
-                for method in VARIANTS.values()
-                if method.excluded and measured.timing(method.name)
-            ),
         ),
     )
     if race.won or verdict.sure in ("not known yet", ""):

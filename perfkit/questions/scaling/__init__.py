@@ -31,7 +31,7 @@ from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS, smooth_jpeg
-from perfkit.questions.shared.words import fact, rates_behind, ratio_fact
+from perfkit.questions.shared.words import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
@@ -377,10 +377,10 @@ class Scaling(Experiment):
         result = self.result(measured)
         kind, single = result.kind, name_of(result.kind, 1)
         choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
-        facts = [ratio_fact(c.variant, c) for c in result.gains.values()]
+        facts: tuple[Fact, ...] = ()
         warning, next_step = "", "" if kind == GPU else _RENT
         if result.gains:
-            facts += self._sum_of_gradients(measured, result)
+            facts = tuple(self._sum_of_gradients(measured, result))
             names = tuple(gain.variant for gain in result.gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
             leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
@@ -395,7 +395,7 @@ class Scaling(Experiment):
             if kind == GPU and fed and fed.verdict == "slower":
                 next_step = _SLOW_INPUT
         verdict = race.Race(measured, choices, "examples", against=single).verdict(
-            warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
+            warnings=(warning,) if warning else (), facts=facts, next=next_step
         )
         if result.gains and best.verdict == "slower":
             alone = "on one GPU"

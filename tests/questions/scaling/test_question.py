@@ -146,8 +146,7 @@ def test_logical_devices_are_never_told_without_saying_so(noise, counts):
 
 def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     # 4 ms of 14.5.
-    *gains, step, summing = verdict(measured(steps())).facts
-    assert [gain.label for gain in gains] == ["2 GPUs", "4 GPUs"]
+    step, summing = verdict(measured(steps())).facts
     assert (step.label, step.value[:3]) == ("A step of 4 GPUs", "14.")
     assert (summing.label, summing.value) == ("Of it, summing the gradients", "28 %")
     assert re.fullmatch(r"2\d % to \d\d %", summing.interval)
