@@ -102,9 +102,7 @@ def asked_in_every_way(kind):
         if isinstance(accepts, Choice):
             assert not any("," in word for word in accepts.options)
             for word in accepts.options:
-                # Its images are small.
-                side = {"image_side": 32} if word == "cifar10" else {}
-                yield kind(**{parameter.name: word} | side)
+                yield kind(**{parameter.name: word})
 
 
 EVERY = [

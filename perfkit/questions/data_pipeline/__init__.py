@@ -55,11 +55,8 @@ class DataPipeline(Experiment):
     """Which way of feeding images keeps this machine busy?"""
 
     images: Annotated[
-        str, Folder(help="Your own images, sub-folders as classes; empty for source")
+        str, Folder(help="Your own images, a sub-folder a class; empty for drawn ones")
     ] = ""
-    source: Annotated[
-        str, Choice(("photographs",), help="Pictures that are made here")
-    ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
     ] = 256
@@ -89,7 +86,7 @@ class DataPipeline(Experiment):
         height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
-                f"image_side is {self.image_side}, but the images of {self.source} are "
+                f"image_side is {self.image_side}, but the photographs drawn here are "
                 f"{height} px high; choose {height} or less, or give a folder of "
                 "larger images."
             )
@@ -120,7 +117,7 @@ class DataPipeline(Experiment):
         """
         benchmark.without_gpus()
         if not self.images:
-            yield from shared_images.image_folder(self.source, self.count)
+            yield from shared_images.image_folder(self.count)
         images = yield from look_at(self.folder, count=self.count, side=self.image_side)
         yield Note("images", images.describe())
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
@@ -214,7 +211,7 @@ class DataPipeline(Experiment):
         """Where the images lie: the reader's own, or those that ``prepare`` makes."""
         if self.images:
             return Path(self.images).expanduser().absolute()
-        return cache.folder() / shared_images.folder_name(self.source, self.count)
+        return cache.folder() / shared_images.folder_name(self.count)
 
 
 Answer = Literal[

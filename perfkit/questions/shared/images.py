@@ -114,19 +114,19 @@ def _bytes(picture: NDArray[np.floating]) -> bytes:
 _PHOTOGRAPH_BYTES = 115_000
 
 
-def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
-    """Give a folder with ``count`` images that are drawn here, once."""
+def image_folder(count: int) -> Generator[Note, None, Path]:
+    """Give a folder with ``count`` photographs that are drawn here, once."""
     return cache.make(
-        folder_name(source, count),
+        folder_name(count),
         functools.partial(_draw_photographs, count=count),
         size=_PHOTOGRAPH_BYTES * count,
-        label=f"{count} images ({source})",
+        label=f"{count} photographs",
     )
 
 
-def folder_name(source: str, count: int) -> str:
+def folder_name(count: int) -> str:
     """The name of that folder in the cache."""
-    return f"{source}-{RECIPE}-{count}"
+    return f"photographs-{RECIPE}-{count}"
 
 
 def _draw_photographs(into: Path, count: int) -> Iterator[Note]:

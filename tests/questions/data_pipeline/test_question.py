@@ -50,7 +50,7 @@ def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes()
 
 
 def test_a_side_that_no_photograph_has_is_refused_before_anything_is_made(tmp_path):
-    with pytest.raises(BadParameterError, match="photographs are 375 px high; choose"):
+    with pytest.raises(BadParameterError, match="drawn here are 375 px high; choose"):
         DataPipeline(image_side=376)
     DataPipeline(image_side=1024, images=str(tmp_path))
 
