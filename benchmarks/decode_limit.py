@@ -32,7 +32,6 @@ CROPPING = "crop while decoding"
 PIPELINES = (
     "naive map",
     "prefetch",
-    "uint8",
     "fixed threads",
     "tfrecord jpeg",
     CROPPING,

@@ -224,7 +224,6 @@ Answer = Literal[
 ]
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
-_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 _READ = (
     "Files that were read before came from the system's memory, not from the disk, if "
     "they fit there."
@@ -401,7 +400,7 @@ def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
         return
     if method.in_model and best not in result.waits:
         yield (
-            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which did "
+            f"{quoted(best)} leaves mirroring and brightening to the model, which did "
             "not run here."
         )
     decoded = units.size(images.of_all(images.decoded_bytes))

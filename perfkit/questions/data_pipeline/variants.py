@@ -203,25 +203,13 @@ def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("augment in model", _FILES, prefetch, in_model="layers")
+@_method("augment in model", _FILES, prefetch, in_model=True)
 def cut_only(crop: Any) -> Any:
     """Augment in the model, as layers."""
 
     def example(path: Any, label: Any, drawn: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         return tf.cast(crop(image, drawn), tf.float32) / 255, label
-
-    return example
-
-
-@_method("uint8", _FILES, prefetch, in_model="bytes")
-def as_bytes(crop: Any, mirror: Any, brightness: Any) -> Any:
-    """Send bytes to the model, and scale them there."""
-
-    def example(path: Any, label: Any, drawn: Any) -> Any:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        square = mirror(crop(image, drawn), drawn)
-        return (square, brightness(drawn)), label
 
     return example
 
@@ -283,7 +271,7 @@ _TOGETHER = {
     "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
     "augmentation": (
         *(_FILES, "cache", "frozen cache", "batch first"),
-        *("augment in model", "uint8", "crop while decoding"),
+        *("augment in model", "crop while decoding"),
     ),
     "python": ("python generator", _FILES, "numpy", "numpy by element"),
     "threads": (*("random in map", "parallel map", _FILES, "fixed threads"),),
