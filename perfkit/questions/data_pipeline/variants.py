@@ -137,9 +137,9 @@ def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     return dataset
 
 
-def one_file(records: Any, draws: Any, example: Any, batch: Any) -> Any:
+def one_file(record_file: Any, draws: Any, example: Any, batch: Any) -> Any:
     """Read one TFRecord file."""
-    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.TFRecordDataset(record_file).repeat()
     dataset = tf.data.Dataset.zip(dataset, draws)
     dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
@@ -169,18 +169,6 @@ def from_pixels(parse: Any, augment: Any) -> Any:
         return augment(image, drawn), parsed["label"]
 
     return example
-
-
-@_method("tfrecord shards", "tfrecord jpeg", form="shards", example=from_jpeg)
-def shards(records: Any, draws: Any, example: Any, batch: Any) -> Any:
-    """Read several TFRecord files in turns."""
-    turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
-    dataset = tf.data.Dataset.from_tensor_slices(records)
-    dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
-    dataset = tf.data.Dataset.zip(dataset, draws)
-    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
 
 
 @_method("batch first", _FILES)
@@ -268,7 +256,7 @@ CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # two limits besides. The first takes a minute.
 _TOGETHER = {
     "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
-    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
+    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw"),
     "augmentation": (
         *(_FILES, "cache", "frozen cache", "batch first"),
         *("augment in model", "crop while decoding"),

@@ -19,7 +19,7 @@ from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, mistake_of
 from perfkit.questions.shared import anatomy, benchmark, decoding
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.images import Images, parse_record, record_files
+from perfkit.questions.shared.images import Images, parse_record, record_file
 from perfkit.questions.shared.later import tf
 
 Step = Callable[[Any, Any], object]
@@ -144,7 +144,7 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     "rows": lambda task, _: Again(
         functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
     ),
-    "records": lambda task, form: record_files(task.images, form),
+    "record_file": lambda task, form: record_file(task.images, form),
     "parse": lambda *_: parse_record,
     "crop": lambda task, _: graph(_sized(decoding.cut, task)),
     "square_of": lambda task, _: square_of(task.side),

@@ -126,7 +126,7 @@ def small_run(tmp_path_factory):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(shared_images.jpeg(seed, seed % 2))
     (folder / "class-1" / "broken.jpg").write_bytes(path.read_bytes()[:9000])
-    ways = "prefetch,cache,tfrecord shards"
+    ways = "prefetch,cache,tfrecord jpeg"
     asked = DataPipeline(images=str(folder), image_side=64, batch=4, variants=ways)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -138,7 +138,7 @@ def test_a_run_completes_and_tells_its_waits_its_plan_and_what_was_left_out(smal
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
     assert {one for one, outcome in ended if outcome == "completed"} == {
-        *("naive map", "prefetch", "cache", "tfrecord shards", CONTROL),
+        *("naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL),
     }
     images = small_run.notes["images"]
     assert (images["count"], images["found"], images["classes"]) == (6, 7, 2)
