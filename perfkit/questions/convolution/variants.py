@@ -383,16 +383,14 @@ def _keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     return call_layer(placed(images), kernel, *sizes)
 
 
-_SHORT_NUMBERS = ("bfloat16", "float16")
-SHORT = tuple(f"conv2d {precision}" for precision in _SHORT_NUMBERS)
-for _name, _precision in zip(SHORT, _SHORT_NUMBERS, strict=True):
-    _method(
-        _name,
-        f"Call `tf.nn.conv2d` on {_precision} numbers.",
-        excluded=True,
-        sources=(functools.partial(rounded, precision=_precision), conv2d),
-        precision=_precision,
-    )(calling(conv2d, _precision))
+SHORT = "conv2d bfloat16"
+_method(
+    SHORT,
+    "Call `tf.nn.conv2d` on bfloat16 numbers.",
+    excluded=True,
+    sources=(functools.partial(rounded, precision="bfloat16"), conv2d),
+    precision="bfloat16",
+)(calling(conv2d, "bfloat16"))
 
 
 def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
@@ -444,11 +442,10 @@ GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
         *("conv2d in a graph", "conv2d under XLA", "keras layer"),
-        *("conv2d bfloat16", "as circulated"),
+        *(SHORT, "as circulated"),
     ),
     "numpy": ("numpy taps", "numpy im2col", "numpy fft"),
     "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
-    "precision": SHORT,
     "lighter": ("depthwise",),
     "all": tuple(VARIANTS),
 }
