@@ -55,9 +55,6 @@ class Contention(Experiment):
         str,
         Choice(("all", *LOADS), many=True, help="What slows the training"),
     ] = "all"
-    fed: Annotated[
-        str, Choice(("memory", "disk"), help="Where the training gets its batches")
-    ] = "memory"
     batch: Annotated[int, Range(8, 1024, unit="images", help="In a batch")] = 32
     processes: Annotated[
         int, Range(0, 256, help="Of a CPU or memory load; 0 for one per core")
@@ -81,7 +78,7 @@ class Contention(Experiment):
             does |= {name: LOADS[name].action for name in self._slow}
         variants = dict[str, Variant]()
         for name, changes in does.items():
-            code = loads.code_of_training(LOADS.get(name), self.fed)
+            code = loads.code_of_training(LOADS.get(name))
             work = functools.partial(self._train, name)
             variants[name] = Variant(name, work, changes, QUIET, code=code)
         if self.mystery:
@@ -90,7 +87,7 @@ class Contention(Experiment):
         return variants
 
     def prepare(self) -> Iterator[Yielded]:
-        """Write the files to read, and refuse loads that this machine cannot have."""
+        """Write the file to read, and refuse loads that this machine cannot have."""
         import tensorflow as tf
 
         # Whatever a mystery is: not to say it would tell.
@@ -99,13 +96,10 @@ class Contention(Experiment):
         refused = {}
         if GPU in self._slow and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU
-        if self.fed == "disk":
-            yield from loads.make()
         if DISK in self._slow:
             files = yield from benchmark.make("")
             if not benchmark.forgets(files):
-                # Whatever a mystery is: to refuse the disk alone would tell.
-                refused[MYSTERY if self.mystery else DISK] = _NO_DISK
+                refused[DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 
     def result(self, measured: Measurement) -> Readings:
@@ -118,12 +112,11 @@ class Contention(Experiment):
 
         The number of the mystery decides that, so no file holds it.
         """
-        number, fed = (finding.parameters.get(name) for name in ("mystery", "fed"))
+        number = finding.parameters.get("mystery")
         if not isinstance(number, int) or not number:
             return ""
         readings: Readings = result_of(finding)
-        truth = signs.sealed(number, str(fed))
-        lines = [f"It was {quoted(truth)}."]
+        lines = [f"It was {quoted(signs.sealed(number))}."]
         for sign, change in readings.moved(MYSTERY).items():
             lines.append(as_sentence(f"{sign.name}: {change}"))
         if len(lines) == 1:
@@ -157,15 +150,15 @@ class Contention(Experiment):
     def _slow(self) -> tuple[str, ...]:
         """The loads of this run, or those that the mystery may be."""
         if self.mystery:
-            return signs.candidates(self.fed)
+            return signs.CANDIDATES
         words = self.variants.split(",")
         return tuple(name for name in LOADS if name in words or "all" in words)
 
     def _sealed(self) -> Iterator[Yielded]:
-        return self._train(signs.sealed(self.mystery, self.fed))
+        return self._train(signs.sealed(self.mystery))
 
     def _train(self, name: str) -> Iterator[Yielded]:
-        return loads.train(Job(self.batch, self.fed, LOADS.get(name), self.processes))
+        return loads.train(Job(self.batch, LOADS.get(name), self.processes))
 
 
 def _of_worst(

@@ -12,22 +12,18 @@ from dataclasses import dataclass
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.trial import Trial
-from perfkit.questions.contention.loads import CPU, DISK, MEMORY, PIPELINES
+from perfkit.questions.contention.loads import CPU, MEMORY, PIPELINES
 
 QUIET, MYSTERY = "quiet", "mystery"
+# What a mystery may be: what can slow a training anywhere.
+CANDIDATES = (CPU, MEMORY, *PIPELINES)
 _GPU_BUSY = re.compile(r"gpu\d+_busy")
 
 
-def candidates(fed: str) -> tuple[str, ...]:
-    """What a mystery may be: what can slow a training that is fed so, anywhere."""
-    return (CPU, MEMORY, *PIPELINES, *([DISK] if fed == "disk" else []))
-
-
-def sealed(number: int, fed: str) -> str:
+def sealed(number: int) -> str:
     """Name the slow-down behind a number; the same number always hides the same."""
     digest = hashlib.sha256(f"mystery {number}".encode()).digest()
-    among = candidates(fed)
-    return among[int.from_bytes(digest, "big") % len(among)]
+    return CANDIDATES[int.from_bytes(digest, "big") % len(CANDIDATES)]
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,12 @@ def moved(measured, variant):
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr(loads, "make", lambda: iter(()))
     monkeypatch.setattr(benchmark, "make", _nothing_made)
     monkeypatch.setattr(benchmark, "forgets", lambda files: False)
     meant, note = Contention().prepare()
     assert meant == Note(MEANT, True)
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
-    # Refused whatever it hides, so that nothing is told by it.
-    _, note = Contention(mystery=7, fed="disk").prepare()
-    assert set(note.value) == {"mystery"}
 
 
 def _nothing_made(folder):
@@ -128,39 +124,32 @@ def test_no_cost_is_claimed_where_none_is_shown_and_noise_is_said_to_be_noise():
     assert (found.sure, found.facts) == ("sure", ())
 
 
-def mystery(secret, number, fed="memory"):
+def mystery(secret, number):
     shows = {"mystery": SHOWS[secret]}
-    return found(run(("quiet", "mystery"), shows=shows), mystery=number, fed=fed)
+    return found(run(("quiet", "mystery"), shows=shows), mystery=number)
 
 
-def told(number, fed):
+def told(number):
     """What the trial of a mystery is made to do, learnt from the variant itself."""
-    variant = Contention(mystery=number, fed=fed).make_variants()["mystery"]
+    variant = Contention(mystery=number).make_variants()["mystery"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loads, "train", lambda job: job)
         return variant.work().load.name
 
 
-@pytest.mark.parametrize("fed", ["memory", "disk"])
-def test_a_mystery_opens_to_the_truth_for_every_number(fed):
+def test_a_mystery_opens_to_the_truth_for_every_number():
     measured = run(("quiet", "mystery"), rounds=2)
-    hidden = {number: told(number, fed) for number in range(1, 200)}
-    assert {number: signs.sealed(number, fed) for number in hidden} == hidden
+    hidden = {number: told(number) for number in range(1, 200)}
+    assert {number: signs.sealed(number) for number in hidden} == hidden
     for truth, number in {truth: number for number, truth in hidden.items()}.items():
-        text = Contention.reveal(found(measured, mystery=number, fed=fed))
+        text = Contention.reveal(found(measured, mystery=number))
         assert text.startswith(f'It was "{truth}".')
-    # Each of them comes up; without a disk to read, no reader can slow anything.
-    reader = {"disk reader"} if fed == "disk" else {}
-    assert {*hidden.values()} == {
-        "cpu burners",
-        "memory bandwidth",
-        *PIPELINES,
-        *reader,
-    }
+    # Each of them comes up.
+    assert {*hidden.values()} == {"cpu burners", "memory bandwidth", *PIPELINES}
 
 
 def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_path):
-    numbers = {told(number, "memory"): number for number in range(1, 30)}
+    numbers = {told(number): number for number in range(1, 30)}
     assert len(numbers) == 4
     seen = []
     for secret, number in numbers.items():
