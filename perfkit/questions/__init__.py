@@ -12,11 +12,8 @@ import functools
 import importlib
 import importlib.util
 import inspect
-import logging
 import pkgutil
 import sys
-import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
@@ -24,7 +21,6 @@ from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import ModuleType
 
     from perfkit.charts.canvas import Kind
     from perfkit.findings.record import Finding
@@ -40,14 +36,8 @@ _NO_ROOMS = {
 
 
 def experiments() -> dict[str, type[Experiment]]:
-    """List every experiment of this installation, by name.
-
-    It leaves out a faulty file, and reports the file and its line on stderr.
-    """
-    kinds: dict[str, type[Experiment]] = {}
-    for kind in _kinds():
-        if kinds.setdefault(kind.name, kind) is not kind:
-            _report(*_place_of(kind), f"another one has the name {kind.name!r}")
+    """List every experiment of this installation, by name."""
+    kinds = {kind.name: kind for kind in _kinds()}
     return dict(sorted(kinds.items()))
 
 
@@ -133,72 +123,12 @@ def unknown(noun: str, word: str, names: Iterable[str]) -> str:
 
 
 def _kinds() -> Iterator[type[Experiment]]:
+    from perfkit.questions.base import Experiment
+
     for room in pkgutil.iter_modules(__path__):
         if room.name in _NO_ROOMS or room.name.startswith("_"):
             continue
-        kind: type[Experiment] | None = None
-        try:
-            module = importlib.import_module(f"{__name__}.{room.name}")
-            for kind in _defined(module):
-                _try(kind)  # type: ignore[arg-type]  # mypy: any class has a hash
-                yield kind
-        # Whatever is wrong in one room, the questions of the others can be asked.
-        except (Exception, SystemExit) as error:
-            places = list(_places(error, room.name))
-            if not places and kind is not None:
-                places.append(_place_of(kind))
-            file, line = places[-1] if places else (room.name, None)
-            _report(file, line, f"{type(error).__name__}: {error}")
-
-
-def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
-    from perfkit.questions.base import Experiment
-
-    for _, value in inspect.getmembers(module, inspect.isclass):
-        if value.__module__ == module.__name__ and issubclass(value, Experiment):
-            yield value
-
-
-@functools.cache
-def _try(kind: type[Experiment]) -> None:
-    """Do what every list and every option does with an experiment; once if it can."""
-    if not isinstance(kind.name, str):
-        raise TypeError(f"the name is {kind.name!r}, which is not text")
-    instance = kind()
-    _ = instance.question, instance.parameters, instance.baseline
-
-
-def _places(error: BaseException, room: str) -> Iterator[tuple[str, int | None]]:
-    """The files and lines of a room that an error came through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    passed = [(frame.filename, frame.lineno) for frame in frames]
-    if isinstance(error, SyntaxError):
-        passed.append((error.filename or "", error.lineno))
-    for file, line in passed:
-        if within := _within_room(file, room):
-            yield within, line
-
-
-def _place_of(kind: type[Experiment]) -> tuple[str, int]:
-    room = kind.__module__.removeprefix(f"{__name__}.").partition(".")[0]
-    file = _within_room(inspect.getfile(kind), room) or room
-    return file, inspect.getsourcelines(kind)[1]
-
-
-def _within_room(file: str, room: str) -> str:
-    """A file of a room, as it is called within this folder; "" for all others."""
-    path = Path(file).with_suffix("").as_posix()
-    # The last of that name: a folder above may have it, too.
-    _, is_within, tail = f"{path}/".rpartition(f"/{room}/")
-    return f"{room}/{tail}".rstrip("/") + ".py" if is_within else ""
-
-
-@functools.cache
-def _report(file: str, line: int | None, reason: str) -> None:
-    """Say once which room is left out, and why."""
-    logging.getLogger(__name__).warning(
-        "perfkit/questions/%s%s: %s. perfkit leaves it out: fix or remove it.",
-        file,
-        f", line {line}" if line else "",
-        " ".join(reason.split()).rstrip("."),
-    )
+        module = importlib.import_module(f"{__name__}.{room.name}")
+        for _, value in inspect.getmembers(module, inspect.isclass):
+            if value.__module__ == module.__name__ and issubclass(value, Experiment):
+                yield value

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
-from perfkit.engine.statistics import Comparison, Estimate, Timing
+from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError
@@ -32,15 +32,13 @@ from perfkit.questions.shared.batches import Forecast
 from perfkit.questions.shared.costs import Costs, fitted
 from perfkit.questions.shared.loops import loss_function
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import fact, failures, rates_behind, sure_of_all
+from perfkit.questions.shared.words import failures, rates_behind, sure_of_all
 
 # The largest batch that can be asked for.
 LARGEST = 65_536
 _MB = 10**6
 # So long each training learns for real.
 _LEARNING_S = 1.2
-# A size is off the line by more than this share.
-_BENDS = 0.10
 # A file may hold any number; what no training has is not drawn.
 _LARGEST_LOSS = 1e6
 
@@ -215,7 +213,6 @@ class Result:
         rates: Sizes that have a rate, the smallest first, each with its timing.
         knee: From where on the rate stops rising; None while no size has a rate.
         line: What a step and an example cost; None with fewer than three sizes.
-        bends: Sizes off that line, each with its step's seconds over the line's.
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
         memory: Sizes, each with its bytes above the start at the peak: of the GPU where
             there is one, else of the process.
@@ -228,7 +225,6 @@ class Result:
     rates: tuple[tuple[int, Timing], ...]
     knee: Knee | None
     line: Costs | None
-    bends: tuple[tuple[int, float], ...]
     limit: int
     memory: tuple[tuple[int, float], ...]
     forecast: Forecast | None
@@ -245,36 +241,19 @@ def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Resu
         if (timing := measured.timing(name_of(size))) and timing.low > 0
     )
     trials = {size: measured.trials_of(name_of(size)) for size in sizes}
-    steps = {size: timing.seconds(size) for size, timing in rates}
-    line = fitted([(1.0, size) for size in steps], [*steps.values()])
+    steps = [timing.seconds(size) for size, timing in rates]
     curves = filter(None, map(_curve, measured.trials))
     loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
     return Result(
         rates=rates,
         knee=_knee(measured, rates) if rates else None,
-        line=line,
-        bends=find_bends(steps, line, measured.noise_floor) if line else (),
+        line=fitted([(1.0, size) for size, _ in rates], steps),
         limit=limit,
         memory=_memory(trials),
         forecast=_forecast(measured.notes),
         search=read_search(measured.trials),
         loops={name: _circulating(repeats) for name, repeats in loops.items()},
         trainings=tuple(sorted(curves, key=lambda curve: curve.batch)),
-    )
-
-
-def find_bends(
-    steps: Mapping[int, Estimate], line: Costs, floor: float | None = None
-) -> tuple[tuple[int, float], ...]:
-    """The sizes off the line by more than their interval and the noise floor, a ratio.
-
-    Each is given with the seconds of its step over those of the line.
-    """
-    threshold = max(_BENDS, (floor or 1.0) - 1)
-    return tuple(
-        (size, miss)
-        for (size, step), miss in zip(steps.items(), line.misses, strict=True)
-        if not step.low <= step.value / miss <= step.high and abs(miss - 1) > threshold
     )
 
 
@@ -447,13 +426,17 @@ def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
     knee, search = result.knee, result.search
     verdict = _answer(measured, result, knee, model) if knee else _NOTHING
     largest = _largest(search, room) if search else ""
+    facts: tuple[Fact, ...] = ()
     unknown: tuple[str, ...] = ()
-    if search and search.fails and not search.by_limit:
-        unknown = (f"Memory may or may not have ended the batch of {search.fails:,}.",)
+    if search and search.fails:
+        facts = (Fact(f"How a batch of {search.fails:,} ended", search.reason),)
+        if not search.by_limit:
+            memory = f"Memory may or may not have ended the batch of {search.fails:,}."
+            unknown = (memory,)
     return replace(
         verdict,
         warnings=tuple(filter(None, (largest, *verdict.warnings))),
-        facts=tuple(_facts(result)),
+        facts=facts,
         because=(*unknown, *failures(measured)),
     )
 
@@ -529,17 +512,3 @@ def _largest(search: Search, room: str) -> str:
     if not search.fits:
         return f"Not even a batch of {search.fails:,} fits into {room}."
     return f"Batches of {search.fits:,} fit into {room}, and {search.fails:,} do not."
-
-
-def _facts(result: Result) -> Iterator[Fact]:
-    line, search = result.line, result.search
-    if line and line.each[0].low > 0:
-        for label, cost in zip(
-            ("Overhead of a step", "Cost of an example"), line.each, strict=True
-        ):
-            yield fact(label, cost, units.seconds)
-    if search and search.requested:
-        label = f"Memory requested by a batch of {search.fits:,}, which fits"
-        yield Fact(label, units.size(search.requested))
-    if search and search.fails:
-        yield Fact(f"How a batch of {search.fails:,} ended", search.reason)

@@ -52,7 +52,7 @@ def batch_sizes(finding: Finding) -> Figure:
         finding,
         "which batch is large enough",
         "examples per second",
-        [*looped, *_marks(rates, {green: (GREEN, "D", "")})],
+        [*looped, *_marks(rates, green)],
         units.significant,
         caption,
         behind,
@@ -68,12 +68,6 @@ def step_costs(finding: Finding) -> Figure:
         shows_overhead = line.each[0].low > 0
         height = f"an overhead of {overhead}" if shows_overhead else "no overhead"
         caption = [f"line: {height}, and {cost} for each example"]
-    looks = {
-        size: (RED, "s", f"{units.ratio(ratio)} the line")
-        for size, ratio in result.bends
-    }
-    if looks:
-        caption.append("■ off the line by more than the interval allows")
     seconds = ((size, timing.seconds(size)) for size, timing in result.rates)
     steps = {size: (step.value, step.low, step.high) for size, step in seconds}
 
@@ -85,7 +79,7 @@ def step_costs(finding: Finding) -> Figure:
         finding,
         "what a step costs",
         "seconds of a step",
-        _marks(steps, looks),
+        _marks(steps),
         units.seconds,
         caption,
         behind,
@@ -93,13 +87,17 @@ def step_costs(finding: Finding) -> Figure:
 
 
 def _marks(
-    values: Mapping[int, tuple[float, float, float]],
-    looks: Mapping[int, tuple[str, str, str]],
+    values: Mapping[int, tuple[float, float, float]], green: int = 0
 ) -> list[Mark]:
-    """Values by size, each with its interval; some look and are named otherwise."""
-    usual = (BLUE, "o", "")
+    """Values by size, each with its interval; one size may be marked in green."""
     return [
-        Mark(size, value, (low, high), *looks.get(size, usual))
+        Mark(
+            size,
+            value,
+            (low, high),
+            GREEN if size == green else BLUE,
+            "D" if size == green else "o",
+        )
         for size, (value, low, high) in values.items()
     ]
 

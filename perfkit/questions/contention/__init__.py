@@ -39,10 +39,6 @@ from perfkit.questions.shared.words import (
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"
-_CORES_OF = {
-    loads.SLEEPING: "neither it nor other programs use more cores",
-    loads.DECODING: "it uses the cores itself",
-}
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
 _OPEN = (
@@ -59,9 +55,6 @@ class Contention(Experiment):
         str,
         Choice(("all", *LOADS), many=True, help="What slows the training"),
     ] = "all"
-    fed: Annotated[
-        str, Choice(("memory", "disk"), help="Where the training gets its batches")
-    ] = "memory"
     batch: Annotated[int, Range(8, 1024, unit="images", help="In a batch")] = 32
     processes: Annotated[
         int, Range(0, 256, help="Of a CPU or memory load; 0 for one per core")
@@ -85,7 +78,7 @@ class Contention(Experiment):
             does |= {name: LOADS[name].action for name in self._slow}
         variants = dict[str, Variant]()
         for name, changes in does.items():
-            code = loads.code_of_training(LOADS.get(name), self.fed)
+            code = loads.code_of_training(LOADS.get(name))
             work = functools.partial(self._train, name)
             variants[name] = Variant(name, work, changes, QUIET, code=code)
         if self.mystery:
@@ -94,7 +87,7 @@ class Contention(Experiment):
         return variants
 
     def prepare(self) -> Iterator[Yielded]:
-        """Write the files to read, and refuse loads that this machine cannot have."""
+        """Write the file to read, and refuse loads that this machine cannot have."""
         import tensorflow as tf
 
         # Whatever a mystery is: not to say it would tell.
@@ -103,13 +96,10 @@ class Contention(Experiment):
         refused = {}
         if GPU in self._slow and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU
-        if self.fed == "disk":
-            yield from loads.make()
         if DISK in self._slow:
             files = yield from benchmark.make("")
             if not benchmark.forgets(files):
-                # Whatever a mystery is: to refuse the disk alone would tell.
-                refused[MYSTERY if self.mystery else DISK] = _NO_DISK
+                refused[DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 
     def result(self, measured: Measurement) -> Readings:
@@ -118,31 +108,19 @@ class Contention(Experiment):
 
     @staticmethod
     def reveal(finding: Finding) -> str:
-        """Tell what a mystery was, and by what one could tell; "" if there was none.
+        """Tell what a mystery was, and which signs it moved; "" if there was none.
 
         The number of the mystery decides that, so no file holds it.
         """
-        number, fed = (finding.parameters.get(name) for name in ("mystery", "fed"))
+        number = finding.parameters.get("mystery")
         if not isinstance(number, int) or not number:
             return ""
         readings: Readings = result_of(finding)
-        truth = signs.sealed(number, str(fed))
-        suspects = signs.suspects(readings, MYSTERY, str(fed))
-        lines = [f"It was {quoted(truth)}."]
+        lines = [f"It was {quoted(signs.sealed(number))}."]
         for sign, change in readings.moved(MYSTERY).items():
             lines.append(as_sentence(f"{sign.name}: {change}"))
-        if not suspects:
-            lines.append("In this run no counter moved far enough to name a cause.")
-        elif len(suspects) > 1:
-            lines.append(
-                f"These signs fit {listed(suspects)}; this run cannot tell which. A "
-                "quieter machine or more seconds may decide it."
-            )
-        elif truth not in suspects:
-            lines.append(
-                f"In this run these signs fit {listed(suspects)}, which is wrong: "
-                "something else disturbed it. Run it again on a quieter machine."
-            )
+        if len(lines) == 1:
+            lines.append("In this run no counter moved far enough to show it.")
         return "\n".join(lines)
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -150,8 +128,7 @@ class Contention(Experiment):
         readings = self.result(measured)
         compared = [c for c in measured.comparisons if c.baseline == QUIET]
         compared.sort(key=lambda c: c.ratio)
-        slower = {c.variant: c for c in compared if c.verdict == "slower"}
-        worst = next(iter(slower.values()), None)
+        worst = next((c for c in compared if c.verdict == "slower"), None)
         verdict = _of_none(compared)
         if worst:
             verdict = _of_worst(measured, worst, compared)
@@ -162,32 +139,26 @@ class Contention(Experiment):
             for change in readings.moved(c.variant).values()
             if c.variant != MYSTERY
         ]
-        because = [
-            f"{quoted(name)} is not a busy machine: the training waits for input, and "
-            f"meanwhile {clause}."
-            for name, clause in _CORES_OF.items()
-            if name in slower and signs.suspects(readings, name, self.fed) == (name,)
-        ]
         return replace(
             verdict,
             warnings=(*verdict.warnings, *_not_quiet(readings)),
             facts=tuple(facts),
-            because=(*because, *failures(measured)),
+            because=failures(measured),
         )
 
     @property
     def _slow(self) -> tuple[str, ...]:
         """The loads of this run, or those that the mystery may be."""
         if self.mystery:
-            return signs.candidates(self.fed)
+            return signs.CANDIDATES
         words = self.variants.split(",")
         return tuple(name for name in LOADS if name in words or "all" in words)
 
     def _sealed(self) -> Iterator[Yielded]:
-        return self._train(signs.sealed(self.mystery, self.fed))
+        return self._train(signs.sealed(self.mystery))
 
     def _train(self, name: str) -> Iterator[Yielded]:
-        return loads.train(Job(self.batch, self.fed, LOADS.get(name), self.processes))
+        return loads.train(Job(self.batch, LOADS.get(name), self.processes))
 
 
 def _of_worst(

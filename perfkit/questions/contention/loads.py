@@ -1,26 +1,24 @@
 """Loads beside a training, and the training beside them."""
 
 import contextlib
-import functools
 import os
 import statistics
 import subprocess
 import sys
 import time
 import timeit
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perfkit.engine.monitor import OTHERS_VARIABLE
-from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
+from perfkit.engine.tick import READY, Tick, Yielded, every
 from perfkit.errors import RunError
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.contention import programs
-from perfkit.questions.shared import benchmark, cache
+from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import array_bytes
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.decoding import step_of
@@ -161,24 +159,18 @@ MODEL = "small-cnn"
 # A slow pipeline needs so many times what a step takes to make the next batch.
 SLOWER = 2.0
 _BATCHES = 8
-# Pictures of this side lie on the disk; every seventh pixel is trained on.
-_SIDE, _STRIDE = 224, 7
-_RECORD = _SIDE * _SIDE * 3
-_RECORDS = 900
-_FOLDER, _FILE = f"to-train-on-{_RECORDS}", "pictures.bin"
 # Steps that tell how long one takes.
 _SEEN = 5
 
 
 @dataclass(frozen=True)
 class Job:
-    """One training, fed from ``"memory"`` or ``"disk"``, and what slows it if anything.
+    """One training, and what slows it if anything.
 
     A load that runs in several processes has so many; 0 is one per core.
     """
 
     batch: int
-    fed: str
     load: Load | None = None
     processes: int = 0
 
@@ -197,7 +189,8 @@ def train(job: Job) -> Iterator[Yielded]:
     """Train without an end; what a step waits for its batch is the part ``input``."""
     load, nothing = job.load, contextlib.nullcontext(Processes())
     with at_work(load, job.processes) if load and load.work else nothing as beside:
-        seconds, batches = list[float](), _fed(job)
+        examples = MODELS[MODEL].batch(_BATCHES * job.batch)
+        seconds, batches = list[float](), from_memory(*examples, job.batch)
         if load and load.name == SLEEPING:
             batches = batches.map(_delayed(seconds))
         elif load and load.name == DECODING:
@@ -211,45 +204,17 @@ def train(job: Job) -> Iterator[Yielded]:
         yield from every(steps, seconds=0.0, sync=lambda: check(beside))
 
 
-def make() -> Generator[Note, None, Path]:
-    """Write the file that a training is fed from, once."""
-    size = _RECORD * _RECORDS
-    write = functools.partial(benchmark.write_noise, name=_FILE, size=size)
-    return (yield from cache.make(_FOLDER, write, size=size, label="pictures to read"))
-
-
 def _steps(
     job: Job, batches: Any, step: Callable[[Any, Any], float], seconds: list[float]
-) -> Iterator[Tick | Pause]:
+) -> Iterator[Tick]:
     iterator = iter(batches)
     while True:
-        for _ in range(_RECORDS // job.batch or 1):
-            began = time.perf_counter()
-            images, labels = next(iterator)
-            ready = time.perf_counter()
-            step(images, labels)
-            seconds.append(time.perf_counter() - ready)
-            yield Tick(job.batch, {"input": ready - began})
-        if job.fed == "disk":
-            yield benchmark.forget([_path()])
-
-
-def _path() -> str:
-    return str(cache.folder() / _FOLDER / _FILE)
-
-
-def _fed(job: Job) -> Any:
-    """Batches without an end: from memory, or read and cut out of a file."""
-    if job.fed == "disk":
-        return from_disk(_path(), _decoded, job.batch)
-    return from_memory(*MODELS[MODEL].batch(_BATCHES * job.batch), job.batch)
-
-
-def from_disk(path: str, decode: Any, batch: int) -> Any:
-    """Read pictures from a file, one after another."""
-    batches = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
-    batches = batches.map(decode, num_parallel_calls=2).batch(batch)
-    return batches
+        began = time.perf_counter()
+        images, labels = next(iterator)
+        ready = time.perf_counter()
+        step(images, labels)
+        seconds.append(time.perf_counter() - ready)
+        yield Tick(job.batch, {"input": ready - began})
 
 
 def from_memory(images: Any, labels: Any, batch: int) -> Any:
@@ -265,19 +230,13 @@ def ahead(batches: Any) -> Any:
     return batches
 
 
-def code_of_training(load: Load | None, fed: str) -> str:
+def code_of_training(load: Load | None) -> str:
     """The lines of a training, or of what works beside it, as a reader types them."""
     if load and load.work:
         return code_of(programs.WORK[load.work])
     stages: dict[str, Callable[..., Any]] = {SLEEPING: _delayed, DECODING: _decoding}
     slow = [stages[load.name]] if load else []
-    return code_of(*slow, from_disk if fed == "disk" else from_memory, ahead)
-
-
-def _decoded(record: Any) -> tuple[Any, Any]:
-    pixels = tf.io.decode_raw(record, tf.uint8)
-    picture = tf.reshape(pixels, [_SIDE, _SIDE, 3])[::_STRIDE, ::_STRIDE]
-    return tf.cast(picture, tf.float32) / 255, tf.cast(pixels[0] % 10, tf.int32)
+    return code_of(*slow, from_memory, ahead)
 
 
 def _delayed(steps: Sequence[float]) -> Callable[[Any, Any], Any]:

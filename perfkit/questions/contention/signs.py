@@ -1,4 +1,4 @@
-"""What counters and steps show beside a load, and what may have caused it."""
+"""What counters and steps show beside a load."""
 
 import functools
 import hashlib
@@ -12,30 +12,18 @@ from dataclasses import dataclass
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.trial import Trial
-from perfkit.questions.contention.loads import (
-    CPU,
-    DECODING,
-    DISK,
-    GPU,
-    MEMORY,
-    PIPELINES,
-    SLEEPING,
-)
+from perfkit.questions.contention.loads import CPU, MEMORY, PIPELINES
 
 QUIET, MYSTERY = "quiet", "mystery"
+# What a mystery may be: what can slow a training anywhere.
+CANDIDATES = (CPU, MEMORY, *PIPELINES)
 _GPU_BUSY = re.compile(r"gpu\d+_busy")
 
 
-def candidates(fed: str) -> tuple[str, ...]:
-    """What a mystery may be: what can slow a training that is fed so, anywhere."""
-    return (CPU, MEMORY, *PIPELINES, *([DISK] if fed == "disk" else []))
-
-
-def sealed(number: int, fed: str) -> str:
+def sealed(number: int) -> str:
     """Name the slow-down behind a number; the same number always hides the same."""
     digest = hashlib.sha256(f"mystery {number}".encode()).digest()
-    among = candidates(fed)
-    return among[int.from_bytes(digest, "big") % len(among)]
+    return CANDIDATES[int.from_bytes(digest, "big") % len(CANDIDATES)]
 
 
 @dataclass(frozen=True)
@@ -181,57 +169,3 @@ def _read(
     if busy := [mean for name, mean in means.items() if _GPU_BUSY.fullmatch(name)]:
         signs[BUSY] = max(busy)
     return signs
-
-
-# In the added time a training that sleeps uses less than this share of the cores that
-# it uses when quiet, one that computes more than the other.
-_ASLEEP, _AT_WORK = 0.3, 0.5
-# A process that computes and holds nothing else holds less for each core it gets.
-_HELD_PER_CORE = 20e6
-
-
-def suspects(readings: Readings, variant: str, fed: str = "memory") -> tuple[str, ...]:
-    """Name what may slow it: one, several that cannot be told apart, or none.
-
-    Where a training waits and others took cores, both may be to blame: they starve a
-    good pipeline, or take what a waiting training leaves.
-    """
-    compared, growth = readings.changes(variant), readings.moved(variant)
-    if BUSY in growth:
-        return (GPU,)
-    if READ in growth:
-        return (DISK,)
-    fits = _busy(growth, compared) if OTHERS in growth or OTHERS not in compared else ()
-    if WAITING in growth:
-        fits += _pipelines(compared)
-    elif OTHERS not in growth:
-        return ()
-    untold = fed == "disk" and READ not in compared
-    return (*fits, DISK) if untold else fits
-
-
-def _pipelines(compared: Changes) -> tuple[str, ...]:
-    """By whether the training computed in the time by which a step is longer."""
-    step, cpu = compared.get(STEP), compared.get(CPU_TIME)
-    grew = STEP.grew(step.before, step.after) if step else 0.0
-    if not step or not cpu or cpu.before <= 0 or grew < 1:
-        return PIPELINES
-    share = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
-    if share <= _ASLEEP:
-        return (SLEEPING,)
-    return (DECODING,) if share >= _AT_WORK else PIPELINES
-
-
-def _busy(growth: Changes, compared: Changes) -> tuple[str, ...]:
-    """What others do if they took cores: their memory tells copies from burners.
-
-    The training's own CPU time does not: it grows beside copies, and also beside
-    burners where two hardware threads share a core.
-    """
-    if HELD not in growth:
-        untold = HELD not in compared
-        return (CPU, MEMORY) if untold or CPU_TIME in growth else (CPU,)
-    programs = compared.get(OTHERS)
-    cores = programs.after - programs.before if programs else 0.0
-    memory = growth[HELD].after - growth[HELD].before
-    return (MEMORY,) if memory > _HELD_PER_CORE * cores else (CPU, MEMORY)

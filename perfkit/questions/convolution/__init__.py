@@ -333,11 +333,6 @@ def _judge_variants(measured: Measurement, problem: Problem, result: Result) -> 
                 if "compute" in near
             ),
             *(Fact(f"First call, {quoted(n)}", s) for n, s in first_calls.items() if s),
-            *(
-                Fact(f"{quoted(method.name)} does not compete", method.excluded)
-                for method in VARIANTS.values()
-                if method.excluded and measured.timing(method.name)
-            ),
         ),
     )
     if race.won or verdict.sure in ("not known yet", ""):
@@ -354,13 +349,12 @@ def _next(measured: Measurement, race: Race, result: Result) -> str:
     if race.is_open or best not in result.shares:
         return ""
     sentences = [_NEXT.get(bound_of(result.shares[best]), "")]
-    for name in SHORT:
-        compared = measured.compare(name, BASELINE)
-        if compared and compared.verdict == "faster":
-            sentences.append(
-                f"If 2 or 3 digits are enough, {quoted(name)} runs "
-                f"{compared.as_fast_as} {quoted(BASELINE)}."
-            )
+    compared = measured.compare(SHORT, BASELINE)
+    if compared and compared.verdict == "faster":
+        sentences.append(
+            f"If 2 or 3 digits are enough, {quoted(SHORT)} runs "
+            f"{compared.as_fast_as} {quoted(BASELINE)}."
+        )
     return " ".join(filter(None, sentences))
 
 

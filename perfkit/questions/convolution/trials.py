@@ -28,7 +28,6 @@ Array = NDArray[np.float64]
 _ROUNDING = {
     "float32": 2.0**-24,
     "tf32": 2.0**-11,
-    "float16": 2.0**-11,
     "bfloat16": 2.0**-8,
 }
 # Rounding errors fall to both sides, so they add up like a random walk. With numbers

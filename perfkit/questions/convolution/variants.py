@@ -137,7 +137,7 @@ class Method:
         name: Its name.
         build: Makes the call that is timed; what it does before is set-up.
         do: What choosing it means, as a sentence.
-        excluded: Why it is never advised, however fast it is; "" where it may be.
+        excluded: Whether it is never advised: its answer is another one.
         sources: The functions whose lines a reader is shown; none for ``build`` itself.
         against: The variant it is compared with.
         precision: Of the numbers that it multiplies.
@@ -151,7 +151,7 @@ class Method:
     name: str
     build: Build
     do: str
-    excluded: str = ""
+    excluded: bool = False
     sources: tuple[Callable[..., Any], ...] = ()
     against: str = BASELINE
     precision: str = "float32"
@@ -383,16 +383,14 @@ def _keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     return call_layer(placed(images), kernel, *sizes)
 
 
-_SHORT_NUMBERS = ("bfloat16", "float16")
-SHORT = tuple(f"conv2d {precision}" for precision in _SHORT_NUMBERS)
-for _name, _precision in zip(SHORT, _SHORT_NUMBERS, strict=True):
-    _method(
-        _name,
-        f"Call `tf.nn.conv2d` on {_precision} numbers.",
-        excluded="right to 2 or 3 digits only",
-        sources=(functools.partial(rounded, precision=_precision), conv2d),
-        precision=_precision,
-    )(calling(conv2d, _precision))
+SHORT = "conv2d bfloat16"
+_method(
+    SHORT,
+    "Call `tf.nn.conv2d` on bfloat16 numbers.",
+    excluded=True,
+    sources=(functools.partial(rounded, precision="bfloat16"), conv2d),
+    precision="bfloat16",
+)(calling(conv2d, "bfloat16"))
 
 
 def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
@@ -405,7 +403,7 @@ def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
 @_method(
     "depthwise",
     "Give each channel one filter of its own.",
-    excluded="another layer, with less arithmetic",
+    excluded=True,
     sources=(by_channel,),
     solves=lambda p: replace(p, channels=1, filters=p.channels),
     answer=convolved_by_channel,
@@ -419,7 +417,7 @@ def _depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
 @_method(
     "as circulated",
     "Run the custom convolution of a tutorial in circulation.",
-    excluded="a mistake",
+    excluded=True,
 )
 def _zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     return lambda: np.zeros(problem.answer_shape, np.float32)
@@ -444,11 +442,10 @@ GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
         *("conv2d in a graph", "conv2d under XLA", "keras layer"),
-        *("conv2d bfloat16", "as circulated"),
+        *(SHORT, "as circulated"),
     ),
     "numpy": ("numpy taps", "numpy im2col", "numpy fft"),
     "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
-    "precision": SHORT,
     "lighter": ("depthwise",),
     "all": tuple(VARIANTS),
 }

@@ -16,7 +16,6 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import Note, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Edit, Fact, Verdict
@@ -34,13 +33,7 @@ from perfkit.questions.shared.benchmark import (
     without_gpus,
 )
 from perfkit.questions.shared.models import MODELS, Model
-from perfkit.questions.shared.words import (
-    fact,
-    failures,
-    quoted,
-    rates_behind,
-    ratio_fact,
-)
+from perfkit.questions.shared.words import fact, failures, rates_behind
 
 _NONE = "none"
 # The second widest is trained on a larger batch too: that tells apart what weights cost
@@ -201,7 +194,7 @@ def _why_not(device: Device) -> str:
 
 def _judge(measured: Measurement, result: Result) -> Verdict:
     """Say from which size on the second device pays, by how much, and what to do."""
-    facts, because = tuple(_facts(measured, result)), failures(measured)
+    facts, because = tuple(_facts(result)), failures(measured)
     cores = measured.notes.get(CORES)
     first, second = "one core", f"all {cores or 'the'} cores"
     if result.devices[1] == "GPU":
@@ -284,23 +277,13 @@ def _next(result: Result) -> str:
     return _ONE_CORE if result.devices[0] == "one core" else ""
 
 
-def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
-    yield from _on_curve(result)
+def _facts(result: Result) -> Iterator[Fact]:
+    """From which width the second device pays, and what a step costs before work."""
+    yield from _paying_width(result)
     for device, fit in result.fits.items():
-        launch, per_byte, per_flop = fit.each
-        facts = [fact(f"A step before any work, {device}", launch, units.seconds)]
-        for part, label, unit in (
-            (per_flop, "Arithmetic", "FLOP"),
-            (per_byte, "Memory", "B"),
-        ):
-            if part.low > 0:
-                ends = {"low": 1 / part.high, "high": 1 / part.low}
-                speed = Estimate(value=1 / part.value, **ends)
-                write = functools.partial(units.rate, unit=unit)
-                facts.append(fact(f"{label}, {device}", speed, write))
-        yield from (row for row in facts if row.interval)
-        misses = units.percent(fit.worst)
-        yield Fact(f"Largest error of these costs in a step, {device}", misses)
+        row = fact(f"A step before any work, {device}", fit.each[0], units.seconds)
+        if row.interval:
+            yield row
     device, curve = result.devices[1], result.curve
     second = result.fits.get(device)
     if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:
@@ -308,18 +291,11 @@ def _facts(measured: Measurement, result: Result) -> Iterator[Fact]:
             share = units.percent(second.each[0].value / second.at(point.size.cost))
             label = f"Share before any work at {point.size.name}, {device}"
             yield Fact(label, share)
-    for compared in measured.comparisons:
-        if compared.variant in (FLOATS, BYTES, AHEAD) and compared.ends:
-            label = f"{quoted(compared.variant)} against {quoted(compared.baseline)}"
-            yield ratio_fact(label, compared)
 
 
-def _on_curve(result: Result) -> Iterator[Fact]:
-    """Where the second device pays, what a larger batch gains, and the reader's own."""
+def _paying_width(result: Result) -> Iterator[Fact]:
     crossing, curve = result.crossing, result.curve
-    if curve is None:
-        return
-    if crossing.kind == "from":
+    if curve and crossing.kind == "from":
         faster = units.percent(PAYS - 1)
         label = f"Width from which it is {faster} faster, batch {curve.batch:,}"
         ends = (crossing.width, crossing.low, crossing.high)
@@ -327,11 +303,3 @@ def _on_curve(result: Result) -> Iterator[Fact]:
         is_within = crossing.low > 0
         interval = f"{low} to {high}" if is_within else ""
         yield Fact(label, width if is_within else f"{high} or below", interval)
-    for point in result.off_curve:
-        if point.gain.ends:
-            label = f"Gain at {point.size.name}, batch {point.size.batch:,}"
-            yield ratio_fact(label, point.gain)
-    for dot in result.dots:
-        how = "measured" if dot.measured else "read off the curve, not measured"
-        label = f"Gain of {quoted(dot.name)}, like width {units.significant(dot.width)}"
-        yield fact(f"{label}, {how}", dot.gain, units.ratio)

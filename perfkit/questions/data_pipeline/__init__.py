@@ -18,7 +18,7 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.statistics import Comparison, Estimate
+from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError, RunError
@@ -43,7 +43,7 @@ from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
 from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.words import quoted
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
@@ -55,11 +55,8 @@ class DataPipeline(Experiment):
     """Which way of feeding images keeps this machine busy?"""
 
     images: Annotated[
-        str, Folder(help="Your own images, sub-folders as classes; empty for source")
+        str, Folder(help="Your own images, a sub-folder a class; empty for drawn ones")
     ] = ""
-    source: Annotated[
-        str, Choice(("photographs",), help="Pictures that are made here")
-    ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
     ] = 256
@@ -89,7 +86,7 @@ class DataPipeline(Experiment):
         height = shared_images.HEIGHT
         if not self.images and self.image_side > height:
             raise BadParameterError(
-                f"image_side is {self.image_side}, but the images of {self.source} are "
+                f"image_side is {self.image_side}, but the photographs drawn here are "
                 f"{height} px high; choose {height} or less, or give a folder of "
                 "larger images."
             )
@@ -120,7 +117,7 @@ class DataPipeline(Experiment):
         """
         benchmark.without_gpus()
         if not self.images:
-            yield from shared_images.image_folder(self.source, self.count)
+            yield from shared_images.image_folder(self.count)
         images = yield from look_at(self.folder, count=self.count, side=self.image_side)
         yield Note("images", images.describe())
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
@@ -214,7 +211,7 @@ class DataPipeline(Experiment):
         """Where the images lie: the reader's own, or those that ``prepare`` makes."""
         if self.images:
             return Path(self.images).expanduser().absolute()
-        return cache.folder() / shared_images.folder_name(self.source, self.count)
+        return cache.folder() / shared_images.folder_name(self.count)
 
 
 Answer = Literal[
@@ -227,7 +224,6 @@ Answer = Literal[
 ]
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
-_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 _READ = (
     "Files that were read before came from the system's memory, not from the disk, if "
     "they fit there."
@@ -361,7 +357,6 @@ def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in _places(measured.trials)):
         because.append(_SHARED_CORES)
-    facts += _limits(measured, best)
     for method in _timed_methods(measured):
         if reason := method.excluded or _too_large(measured, method):
             because.append(f"{quoted(method.name)} does not count: {reason}.")
@@ -405,7 +400,7 @@ def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
         return
     if method.in_model and best not in result.waits:
         yield (
-            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which did "
+            f"{quoted(best)} leaves mirroring and brightening to the model, which did "
             "not run here."
         )
     decoded = units.size(images.of_all(images.decoded_bytes))
@@ -416,21 +411,6 @@ def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
             f"{quoted(best)} reads {decoded} from its file, where the images "
             f"themselves take {units.size(images.of_all(images.bytes))}."
         )
-
-
-def _limits(measured: Measurement, best: str) -> Iterator[Fact]:
-    """How near to what is possible without any input, and for what decodes."""
-    shares = [(best, "", SYNTHETIC)]
-    for decodes, words in (("square", "only its square"), ("whole", "whole images")):
-        among = [m.name for m in _timed_methods(measured) if m.decodes == decodes]
-        if among:
-            fastest = measured.fastest(tuple(among))[0].variant
-            shares.append((fastest, f", which decodes {words}", DECODE_LIMIT))
-    for name, words, limit in shares:
-        if c := measured.compare(name, limit):
-            share = Estimate(value=c.ratio, low=c.low, high=c.high)
-            label = f"{quoted(name)}{words}: share of the rate of {quoted(limit)}"
-            yield fact(label, share, units.percent)
 
 
 def _images_fed(measured: Measurement) -> Fed | None:

@@ -108,7 +108,7 @@ def prefetch(files: Any, example: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("cache", _FILES, decodes="nothing", keeps=True)
+@_method("cache", _FILES, keeps=True)
 def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Cache the decoded images."""
 
@@ -125,7 +125,6 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
 @_method(
     "frozen cache",
     "cache",
-    decodes="nothing",
     keeps=True,
     excluded="every epoch sees the same augmented images",
 )
@@ -138,9 +137,9 @@ def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     return dataset
 
 
-def one_file(records: Any, draws: Any, example: Any, batch: Any) -> Any:
+def one_file(record_file: Any, draws: Any, example: Any, batch: Any) -> Any:
     """Read one TFRecord file."""
-    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.TFRecordDataset(record_file).repeat()
     dataset = tf.data.Dataset.zip(dataset, draws)
     dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
@@ -159,7 +158,7 @@ def from_jpeg(parse: Any, augment: Any) -> Any:
     return example
 
 
-@_method("tfrecord raw", _FILES, one_file, form="raw", decodes="nothing")
+@_method("tfrecord raw", _FILES, one_file, form="raw")
 def from_pixels(parse: Any, augment: Any) -> Any:
     """Read decoded pixels from one TFRecord file."""
 
@@ -170,18 +169,6 @@ def from_pixels(parse: Any, augment: Any) -> Any:
         return augment(image, drawn), parsed["label"]
 
     return example
-
-
-@_method("tfrecord shards", "tfrecord jpeg", form="shards", example=from_jpeg)
-def shards(records: Any, draws: Any, example: Any, batch: Any) -> Any:
-    """Read several TFRecord files in turns."""
-    turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
-    dataset = tf.data.Dataset.from_tensor_slices(records)
-    dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
-    dataset = tf.data.Dataset.zip(dataset, draws)
-    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
 
 
 @_method("batch first", _FILES)
@@ -204,7 +191,7 @@ def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
     return dataset
 
 
-@_method("augment in model", _FILES, prefetch, in_model="layers")
+@_method("augment in model", _FILES, prefetch, in_model=True)
 def cut_only(crop: Any) -> Any:
     """Augment in the model, as layers."""
 
@@ -215,19 +202,7 @@ def cut_only(crop: Any) -> Any:
     return example
 
 
-@_method("uint8", _FILES, prefetch, in_model="bytes")
-def as_bytes(crop: Any, mirror: Any, brightness: Any) -> Any:
-    """Send bytes to the model, and scale them there."""
-
-    def example(path: Any, label: Any, drawn: Any) -> Any:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        square = mirror(crop(image, drawn), drawn)
-        return (square, brightness(drawn)), label
-
-    return example
-
-
-@_method("crop while decoding", _FILES, prefetch, decodes="square")
+@_method("crop while decoding", _FILES, prefetch)
 def cropped(square_of: Any, mirror: Any, brightness: Any) -> Any:
     """Decode only the square that is cut out."""
 
@@ -281,10 +256,10 @@ CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # two limits besides. The first takes a minute.
 _TOGETHER = {
     "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
-    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
+    "formats": (_FILES, "tfrecord jpeg", "tfrecord raw"),
     "augmentation": (
         *(_FILES, "cache", "frozen cache", "batch first"),
-        *("augment in model", "uint8", "crop while decoding"),
+        *("augment in model", "crop while decoding"),
     ),
     "python": ("python generator", _FILES, "numpy", "numpy by element"),
     "threads": (*("random in map", "parallel map", _FILES, "fixed threads"),),

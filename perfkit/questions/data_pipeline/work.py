@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, mistake_of
 from perfkit.questions.shared import anatomy, benchmark, decoding
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.images import Images, parse_record, record_files
+from perfkit.questions.shared.images import Images, parse_record, record_file
 from perfkit.questions.shared.later import tf
 
 Step = Callable[[Any, Any], object]
@@ -144,7 +144,7 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     "rows": lambda task, _: Again(
         functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
     ),
-    "records": lambda task, form: record_files(task.images, form),
+    "record_file": lambda task, form: record_file(task.images, form),
     "parse": lambda *_: parse_record,
     "crop": lambda task, _: graph(_sized(decoding.cut, task)),
     "square_of": lambda task, _: square_of(task.side),
@@ -184,10 +184,8 @@ class Method:
         function: Makes the pipeline of the parts that its arguments are named after.
         example: Makes of parts what is done with one image, in place of ``example``;
             None where that is as usual.
-        in_model: What it leaves to the model: nothing, bytes that are to be scaled and
-            brightened, or mirroring and brightening as layers.
+        in_model: Whether the model mirrors and brightens the images, as layers.
         form: The TFRecord form it reads; "" for the files themselves.
-        decodes: How much of each image is decoded in every step.
         keeps: Whether it keeps every image in memory.
         excluded: Why it is never advised, however fast it is; "" where it may be.
         own_random: Whether it draws its own random numbers, and no image is as others'.
@@ -198,9 +196,8 @@ class Method:
     function: Function
     against: str = BASELINE
     example: Function | None = None
-    in_model: Literal["", "bytes", "layers"] = ""
+    in_model: bool = False
     form: str = ""
-    decodes: Literal["whole", "square", "nothing"] = "whole"
     keeps: bool = False
     excluded: str = ""
     own_random: bool = False
@@ -225,7 +222,7 @@ class Method:
         shown = [part for name, part in _SHOWN.items() if name in self.parts]
         if self.example:
             shown.append(self.example)
-        in_model = _IN_MODEL.get(self.in_model, ())
+        in_model = [decoding.augmenting] if self.in_model else []
         return code_of(*shown, self.function, *in_model)
 
     @functools.cached_property
@@ -239,16 +236,7 @@ class Method:
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that it feeds."""
         model = decoding.small_cnn(task.side, len(task.images.classes))
-        if self.in_model == "layers":
-            model = decoding.augmenting(model)
-        prepare = decoding.from_bytes if self.in_model == "bytes" else None
-        return decoding.step_of(model, prepare)
-
-
-_IN_MODEL: dict[str, tuple[Function, ...]] = {
-    "layers": (decoding.augmenting,),
-    "bytes": (decoding.from_bytes,),
-}
+        return decoding.step_of(decoding.augmenting(model) if self.in_model else model)
 
 
 # AUTOTUNE has made its first choices then.
@@ -331,7 +319,7 @@ def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
     memory = tf.config.experimental.get_memory_info
     before = sum(memory(gpu)["current"] for gpu in gpus)
     batch = next(batches)
-    images = tf.nest.flatten(batch[0])[0]
+    images = batch[0]
     device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
     return batch, {
         "batch": device.rpartition("device:")[2],
@@ -360,7 +348,7 @@ _FROZEN = (
 
 def comparable(method: Method) -> bool:
     """Whether a variant uses the random numbers given, so that it can be compared."""
-    return method.in_model != "layers" and not method.own_random
+    return not (method.in_model or method.own_random)
 
 
 def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
@@ -434,8 +422,6 @@ def _pixels(path: str) -> NDArray[np.uint8]:
 
 def _difference(method: Method, task: Task, expected: NDArray[np.float32]) -> str:
     batch = next(iter(method.build(task)))[0]
-    if method.in_model == "bytes":
-        batch = decoding.from_bytes(batch)
     shape = np.shape(batch)
     if shape[1:] != expected.shape[1:]:
         return f"its images have shape {shape[1:]} instead of {expected.shape[1:]}"

@@ -129,12 +129,12 @@ def graph_call() -> Iterator[Yielded]:
     yield from repeated(lambda: add(one), 1)
 
 
-_SOURCE, _IMAGES_COUNT, _SIDE = "photographs", 32, 224
+_IMAGES_COUNT, _SIDE = 32, 224
 
 
 def make() -> Generator[Note, None, Images]:
     """Draw the photographs on first use, and check them."""
-    folder = yield from images.image_folder(_SOURCE, _IMAGES_COUNT)
+    folder = yield from images.image_folder(_IMAGES_COUNT)
     return (yield from look_at(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
@@ -142,7 +142,7 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     """Decode them from memory, a process for each core."""
     if one_core:
         on_one_core()
-    folder = cache.folder() / images.folder_name(_SOURCE, _IMAGES_COUNT)
+    folder = cache.folder() / images.folder_name(_IMAGES_COUNT)
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 

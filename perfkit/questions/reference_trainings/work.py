@@ -159,7 +159,7 @@ def make() -> Generator[Note, None, str]:
     Returns:
         Why the disk cannot be tried, as a clause; "" where it can.
     """
-    folder = yield from images.image_folder("photographs", PHOTOGRAPHS)
+    folder = yield from images.image_folder(PHOTOGRAPHS)
     yield from images.look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
     try:
         paths = yield from benchmark.make("")
@@ -277,7 +277,7 @@ def _examples(reference: Reference) -> "tf.data.Dataset":
     as_it_is = tf.autograph.experimental.do_not_convert
     if reference.feed == "disk":
         return _read(list(benchmark.files("")), as_it_is(_seeing()))
-    folder = cache.folder() / images.folder_name("photographs", PHOTOGRAPHS)
+    folder = cache.folder() / images.folder_name(PHOTOGRAPHS)
     photos = images.recall(folder, count=PHOTOGRAPHS, side=_SIDE)
     return _mapped(list(photos.paths), list(photos.labels), as_it_is(_decoding()))
 

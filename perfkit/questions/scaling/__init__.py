@@ -31,7 +31,7 @@ from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS, smooth_jpeg
-from perfkit.questions.shared.words import fact, rates_behind, ratio_fact
+from perfkit.questions.shared.words import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
@@ -62,8 +62,9 @@ _WHOLE_BATCH = (
     "examples, and watch the validation loss."
 )
 _RANKS = ("faster", "too noisy to say", "no difference shown", "slower")
-# Different pictures in memory; a training goes through them again and again.
-_PICTURES = 64
+# Different pictures in memory, and their side in pixels; a training goes through them
+# again and again.
+_PICTURES, _SIDE = 64, 96
 
 
 def name_of(kind: DeviceKind, count: int, mode: str = "") -> str:
@@ -100,8 +101,8 @@ def claim_devices(job: Job) -> tuple[str, ...]:
     return tuple(f"{device}:{number}" for number in range(job.count))
 
 
-def train(job: Job, mode: str, side: int) -> Iterator[Yielded]:
-    """Train on a batch that stays on its devices, or ``FED`` JPEGs of ``side`` px."""
+def train(job: Job, mode: str) -> Iterator[Yielded]:
+    """Train on a batch that stays on its devices, or is ``FED`` from JPEGs."""
     places, is_mirrored = claim_devices(job), job.count > 1 or mode == STRATEGY
     strategy = mirrored(places) if is_mirrored else tf.distribute.get_strategy()
     with strategy.scope():
@@ -110,7 +111,7 @@ def train(job: Job, mode: str, side: int) -> Iterator[Yielded]:
     if is_mirrored:
         step = shared_out(network, strategy, summed=mode != OWN)
     if mode == FED:
-        iterator = iter(strategy.experimental_distribute_dataset(decoded(job, side)))
+        iterator = iter(strategy.experimental_distribute_dataset(decoded(job)))
         call = loops.compiled(lambda: step(*next(iterator)), autograph=False)
     else:
         batch = batch_at_hand(job, strategy)
@@ -195,7 +196,7 @@ def batch_at_hand(job: Job, strategy: Any) -> Any:
     return strategy.run(share)
 
 
-def decoded(job: Job, side: int) -> Any:
+def decoded(job: Job) -> Any:
     """Batches for all devices together, without an end, each example from a JPEG."""
     shape = MODELS[job.model].shape
 
@@ -204,7 +205,7 @@ def decoded(job: Job, side: int) -> Any:
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
-    pictures = [smooth_jpeg(seed, side) for seed in range(_PICTURES)]
+    pictures = [smooth_jpeg(seed, _SIDE) for seed in range(_PICTURES)]
     return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
 
 
@@ -299,31 +300,16 @@ class Scaling(Experiment):
         Choice(("here", "logical"), help="here: the GPUs, where there are several"),
     ] = "here"
     devices: Annotated[int, Range(0, 16, help="At most; 0 for all that are here")] = 0
-    batch: Annotated[
-        int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
-    ] = 32
-    scaling: Annotated[
-        str,
-        Choice(("weak", "strong"), help="strong: all devices share one batch"),
-    ] = "weak"
+    batch: Annotated[int, Range(1, 65_536, unit="examples", help="Of each device")] = 32
     model: Annotated[str, Choice(tuple(MODELS), help="What is trained")] = "wide-dense"
-    image_side: Annotated[
-        int, Range(32, 512, unit="px", help="Of the JPEG decoded for each example")
-    ] = 96
 
     name = "scaling"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be shared out."""
+        """Refuse a single device, which has nothing to share."""
         super().__post_init__()
         if self.devices == 1:
             raise BadParameterError("devices is 1; give 2 or more, or 0 for all.")
-        uneven = [count for count in self._counts if self.batch % count]
-        if self.scaling == "strong" and uneven:
-            raise BadParameterError(
-                f"batch is {self.batch} and {uneven[0]} devices are to share it "
-                "evenly; give a multiple of each number of devices."
-            )
 
     @property
     def baseline(self) -> str:
@@ -339,7 +325,7 @@ class Scaling(Experiment):
                 name = name_of(self._kind, count, mode)
                 variants[name] = Variant(
                     name,
-                    functools.partial(train, job, mode, self.image_side),
+                    functools.partial(train, job, mode),
                     _CHANGES[mode],
                     plain if mode else self.baseline,
                     code=code_of_training(job, mode),
@@ -377,10 +363,10 @@ class Scaling(Experiment):
         result = self.result(measured)
         kind, single = result.kind, name_of(result.kind, 1)
         choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
-        facts = [ratio_fact(c.variant, c) for c in result.gains.values()]
+        facts: tuple[Fact, ...] = ()
         warning, next_step = "", "" if kind == GPU else _RENT
         if result.gains:
-            facts += self._sum_of_gradients(measured, result)
+            facts = tuple(self._sum_of_gradients(measured, result))
             names = tuple(gain.variant for gain in result.gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
             leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
@@ -389,13 +375,12 @@ class Scaling(Experiment):
             places = ", ".join(f'"GPU:{number}"' for number in range(int(count)))
             do = f"Train on {best.variant}." if kind == GPU else _IDLE
             choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
-            if self.scaling == "weak":
-                warning = _WHOLE_BATCH.format(count)
+            warning = _WHOLE_BATCH.format(count)
             fed = measured.compare(name_of(kind, int(count), FED), best.variant)
             if kind == GPU and fed and fed.verdict == "slower":
                 next_step = _SLOW_INPUT
         verdict = race.Race(measured, choices, "examples", against=single).verdict(
-            warnings=(warning,) if warning else (), facts=tuple(facts), next=next_step
+            warnings=(warning,) if warning else (), facts=facts, next=next_step
         )
         if result.gains and best.verdict == "slower":
             alone = "on one GPU"
@@ -437,5 +422,5 @@ class Scaling(Experiment):
         return tuple(sorted({largest, *(1 << n for n in range(largest.bit_length()))}))
 
     def _job(self, count: int) -> Job:
-        batch = self.batch if self.scaling == "strong" else count * self.batch
+        batch = count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import functools
 import itertools
 import os
 import re
@@ -133,8 +132,7 @@ def files(folder: str) -> tuple[str, ...]:
 def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
     """Write a file of random bytes where no folder is given; give what to read."""
     if not folder:
-        write = functools.partial(write_noise, name=_FILE, size=_OWN)
-        yield from cache.make(_FOLDER, write, size=_OWN, label="a file to read")
+        yield from cache.make(_FOLDER, _write_noise, size=_OWN, label="a file to read")
     if paths := files(folder):
         return paths
     raise RunError(
@@ -179,12 +177,12 @@ def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
                 yield size, path
 
 
-def write_noise(folder: Path, *, name: str, size: int) -> Iterator[Note]:
+def _write_noise(folder: Path) -> Iterator[Note]:
     """Write a file of random bytes, which no file system can make smaller."""
-    yield Note("progress", f"Writing {units.size(size)} to read from the disk")
-    with open(folder / name, "wb") as file:
-        for start in range(0, size, _CHUNK):
-            file.write(secrets.token_bytes(min(_CHUNK, size - start)))
+    yield Note("progress", f"Writing {units.size(_OWN)} to read from the disk")
+    with open(folder / _FILE, "wb") as file:
+        for _ in range(_OWN // _CHUNK):
+            file.write(secrets.token_bytes(_CHUNK))
         file.flush()
         os.fsync(file.fileno())
 

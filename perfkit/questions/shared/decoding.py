@@ -238,26 +238,11 @@ def augmenting(model: keras.Model) -> keras.Model:
     return model
 
 
-def from_bytes(images: Any) -> tf.Tensor:
-    """Scale and brighten a batch of bytes: what a pipeline of bytes leaves to do."""
-    squares, brighter = images
-    images = tf.cast(squares, tf.float32) / 255 + brighter[:, None, None, None]
-    return images
-
-
-def step_of(
-    model: keras.Model, prepare: Callable[[Any], Any] | None = None
-) -> Callable[[Any, Any], float]:
+def step_of(model: keras.Model) -> Callable[[Any, Any], float]:
     """Give a function that trains on one batch and waits until that is done.
 
     Waiting after each step keeps apart what is the model's time and what is the wait
-    for data; work that a device could overlap with copying the next batch is not. What
-    prepares the images is a part of the step.
+    for data; work that a device could overlap with copying the next batch is not.
     """
-    learn = loops.step_of(model)
-
-    def step(images: Any, labels: Any) -> tf.Tensor:
-        return learn(prepare(images) if prepare else images, labels)
-
-    graph = loops.compiled(step, autograph=False)
+    graph = loops.compiled(loops.step_of(model), autograph=False)
     return lambda images, labels: float(graph(images, labels))

@@ -5,7 +5,6 @@ small for the crop are counted, named and left out, so that no trial meets them.
 list of a run is kept in the cache, where its trials read it.
 """
 
-import contextlib
 import dataclasses
 import errno
 import functools
@@ -114,19 +113,19 @@ def _bytes(picture: NDArray[np.floating]) -> bytes:
 _PHOTOGRAPH_BYTES = 115_000
 
 
-def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
-    """Give a folder with ``count`` images that are drawn here, once."""
+def image_folder(count: int) -> Generator[Note, None, Path]:
+    """Give a folder with ``count`` photographs that are drawn here, once."""
     return cache.make(
-        folder_name(source, count),
+        folder_name(count),
         functools.partial(_draw_photographs, count=count),
         size=_PHOTOGRAPH_BYTES * count,
-        label=f"{count} images ({source})",
+        label=f"{count} photographs",
     )
 
 
-def folder_name(source: str, count: int) -> str:
+def folder_name(count: int) -> str:
     """The name of that folder in the cache."""
-    return f"{source}-{RECIPE}-{count}"
+    return f"photographs-{RECIPE}-{count}"
 
 
 def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
@@ -374,27 +373,29 @@ def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-# Each form of TFRecord files by the number of files.
-RECORD_FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
+# Of a TFRecord file within its folder.
+_RECORDS = "00-of-01.tfrecord"
 
 
 def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
-    """Write a form of the images to the cache, once; it tells how far it is."""
+    """Write the images to a TFRecord file in the cache, once, and tell how far it is.
+
+    The form is ``"jpeg"``, the files as they are, or ``"raw"``, their pixels.
+    """
     write = functools.partial(_write_records, images=images, form=form)
-    size, label = _record_bytes(images, form), f"the TFRecord files ({form})"
+    size, label = _record_bytes(images, form), f"the TFRecord file ({form})"
     return cache.make(_folder_of_records(images, form), write, size=size, label=label)
 
 
-def record_files(images: Images, form: str) -> list[str]:
-    """The files of a form that ``make_records`` has made; ``BadFileError`` if not."""
-    folder = cache.folder() / _folder_of_records(images, form)
-    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
-    if len(files) != RECORD_FORMS[form]:
+def record_file(images: Images, form: str) -> str:
+    """The file of a form that ``make_records`` has made; ``BadFileError`` if not."""
+    path = cache.folder() / _folder_of_records(images, form) / _RECORDS
+    if not path.is_file():
         raise BadFileError(
-            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
-            "remake them."
+            f"The TFRecord file ({form}) in {cache.folder()} is gone; run again to "
+            "remake it."
         )
-    return files
+    return str(path)
 
 
 def parse_record(record: Any) -> dict[str, Any]:
@@ -414,20 +415,17 @@ def _record_bytes(images: Images, form: str) -> int:
 
 
 def _write_records(into: Path, images: Images, form: str) -> Iterator[Note]:
-    count = RECORD_FORMS[form]
-    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
     size = units.size(_record_bytes(images, form))
-    doing = f"Writing TFRecord files of {form}, once ({size})"
-    with contextlib.ExitStack() as stack:
-        writers = [stack.enter_context(tf.io.TFRecordWriter(name)) for name in names]
-        try:
+    doing = f"Writing a TFRecord file of {form}, once ({size})"
+    try:
+        with tf.io.TFRecordWriter(str(into / _RECORDS)) as writer:
             for index in range(len(images.paths)):
-                writers[index % count].write(_record(images, index, form))
+                writer.write(_record(images, index, form))
                 if index % 64 == 0:
                     yield Note("progress", f"{doing}: {index} of {len(images.paths)}")
-        except tf.errors.ResourceExhaustedError as error:
-            # TensorFlow's word for a full disk; elsewhere it means memory.
-            raise OSError(errno.ENOSPC, error.message) from error
+    except tf.errors.ResourceExhaustedError as error:
+        # TensorFlow's word for a full disk; elsewhere it means memory.
+        raise OSError(errno.ENOSPC, error.message) from error
 
 
 def _record(images: Images, index: int, form: str) -> bytes:

@@ -30,12 +30,6 @@ def fact(label: str, estimate: Estimate, write: Callable[[float], str]) -> Fact:
     return Fact(label, write(estimate.value), ends)
 
 
-def ratio_fact(label: str, compared: Comparison) -> Fact:
-    """A comparison as a row: how many times as fast, or how it is judged."""
-    times = f"{units.times(compared.ratio)}×, {compared.verdict}"
-    return Fact(label, times if compared.ends else compared.judgement, compared.ends)
-
-
 def between(estimate: Estimate, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
     return units.between(estimate.value, estimate.low, estimate.high, write)

@@ -2,9 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.engine.statistics import Estimate
-from perfkit.questions.batch_size import BatchSize, Knee, find_bends
-from perfkit.questions.shared.costs import fitted
+from perfkit.questions.batch_size import BatchSize, Knee
 from tests.questions.batches import by_cost, measured, played
 
 
@@ -23,35 +21,13 @@ def test_an_injected_cost_is_found_within_five_percent(overhead, cost):
     result = shown(played(by_cost(overhead, cost), budget=60))
     costs = [part.value for part in result.line.each]
     assert costs == pytest.approx([overhead, cost], rel=0.05)
-    assert result.bends == ()
 
 
-def test_no_overhead_and_no_bend_is_claimed_where_there_is_none():
+def test_no_overhead_and_no_line_is_claimed_where_there_is_none():
     result = shown(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
     assert result.line.each[0].low == 0
-    steps = by_cost(0.002, 1e-4)
-    assert shown(measured(steps)).bends == ()
-    assert shown(measured(steps | {1024: 2.5 * steps[1024]})).bends
     # Two points make no line.
     assert shown(measured(by_cost(0.002, 1e-4, (4, 64)))).line is None
-
-
-def test_a_line_through_exact_points_is_exact_and_bends_beyond_the_noise_floor():
-    def bends(seconds, floor=None):
-        steps = {
-            size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
-            for size, step in seconds.items()
-        }
-        line = fitted([(1.0, size) for size in steps], [*steps.values()])
-        return line, dict(find_bends(steps, line, floor))
-
-    steps = by_cost(0.01, 0.001, (1, 10, 100, 1000))
-    line, none = bends(steps)
-    assert [cost.value for cost in line.each] == pytest.approx([0.01, 0.001])
-    assert none == {}
-    steps |= {10: 0.024}
-    assert 1.1 < bends(steps)[1][10] < 1.3
-    assert bends(steps, 2.0)[1] == {}
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def _to_6_bits(array):
 
 @pytest.mark.parametrize(
     ("precision", "cut"),
-    [("float32", np.float16), ("float16", _to_bfloat16), ("bfloat16", _to_6_bits)],
+    [("float32", np.float16), ("tf32", _to_bfloat16), ("bfloat16", _to_6_bits)],
 )
 def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
     problem = Problem(batch=2, side=12, channels=16, filters=8)

@@ -23,7 +23,7 @@ def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
         parts = strategy.experimental_local_results(features)
         ends = strategy.experimental_local_results(labels)
         whole, _ = JOB.examples(JOB.batch)
-        decoded, answers = next(iter(work.decoded(JOB, 32)))
+        decoded, answers = next(iter(work.decoded(JOB)))
         return {
             "places": places,
             "devices": [part.device[-5:] for part in parts],

@@ -24,7 +24,7 @@ from tests.findings.made import of_run
 from tests.questions.batches import timed_steps
 from tests.questions.races import sayings
 
-SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
+SMALL = Scaling(on="logical", devices=2, model="dense", batch=8)
 SHARE = 32
 # Seconds: of a step's arithmetic on one device, of the strategy, of summing the
 # gradients of two devices or more, and what input adds to a step of one device.
@@ -75,16 +75,9 @@ def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, p
     ]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "why"),
-    [
-        ({"devices": 1}, "devices is 1; give 2 or more"),
-        ({"batch": 6, "scaling": "strong"}, "4 devices are to share it evenly"),
-    ],
-)
-def test_what_cannot_be_shared_out_is_refused(gpus, parameters, why):
-    with pytest.raises(BadParameterError, match=why):
-        experiment("scaling", **parameters)
+def test_a_single_device_is_refused():
+    with pytest.raises(BadParameterError, match="devices is 1; give 2 or more"):
+        experiment("scaling", devices=1)
 
 
 def test_several_gpus_have_one_ratio_and_code_to_type():
@@ -97,7 +90,6 @@ def test_several_gpus_have_one_ratio_and_code_to_type():
     advice = verdict(run)
     assert (advice.sure, advice.winner) == ("sure", "4 GPUs")
     assert "give it 4 times as many examples" in advice.warnings[0]
-    assert verdict(run, scaling="strong", batch=128).warnings == ()
     places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
     assert f"MirroredStrategy({places})" in advice.edits[0].new
     figure = check(gallery.chart(of_run(run, experiment="scaling"), "scaling"))
@@ -146,8 +138,7 @@ def test_logical_devices_are_never_told_without_saying_so(noise, counts):
 
 def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     # 4 ms of 14.5.
-    *gains, step, summing = verdict(measured(steps())).facts
-    assert [gain.label for gain in gains] == ["2 GPUs", "4 GPUs"]
+    step, summing = verdict(measured(steps())).facts
     assert (step.label, step.value[:3]) == ("A step of 4 GPUs", "14.")
     assert (summing.label, summing.value) == ("Of it, summing the gradients", "28 %")
     assert re.fullmatch(r"2\d % to \d\d %", summing.interval)
