@@ -90,7 +90,6 @@ class ExecutionMode(Experiment):
         if function and (reason := modes.why_not(function, job)):
             refused[OWN] = reason
         able = [method for name, method in methods.items() if name not in refused]
-        able = [method for method in able if not method.missing()]
         yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -111,7 +110,6 @@ class ExecutionMode(Experiment):
             functools.partial(self._run, method.name),
             method.changes,
             against,
-            method.missing(),
             code=method.code,
         )
 
