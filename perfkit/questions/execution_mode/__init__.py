@@ -237,8 +237,7 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
     for name in (method.name for method in _timed_methods(measured, "retracing")):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
-        cause = next((f" ({n['because'][0]})" for n in notes if n["because"]), "")
         if notes:
-            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps{cause}")
+            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps")
     if any(method.do for method in _timed_methods(measured, "observer")):
         yield Fact("Steps in an observed epoch", f"{epoch:,}")

@@ -48,7 +48,7 @@ def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yie
     note_trace = tf.autograph.experimental.do_not_convert(traces.trace)
 
     def noting(features: Any, labels: Any, number: Any) -> Any:
-        note_trace(features=features, labels=labels, number=number)
+        note_trace()
         return with_number(features, labels, number)
 
     loop = with_tensors if as_tensor else with_numbers
@@ -181,7 +181,7 @@ def prepared(job: Job, network: Any, **options: Any) -> Traces:
     traces, train_step = Traces(), network.train_step
 
     def traced_step(data: Any) -> Any:
-        traces.trace(features=data[0], labels=data[1])
+        traces.trace()
         return train_step(data)
 
     network.train_step = traced_step
