@@ -121,6 +121,8 @@ class ExecutionMode(Experiment):
         return method.run(job, job.network())
 
 
+# The kind of a group whose variants are switched on one by one, by its baseline.
+_COST_KINDS: dict[str, Kind] = {modes.GRAPH: "retracing", modes.UNWATCHED: "observer"}
 # Headlines where nothing of a kind is shown to cost anything, and what to do then.
 _FREE: dict[Kind, tuple[str, str]] = {
     "retracing": (
@@ -135,23 +137,17 @@ _FREE: dict[Kind, tuple[str, str]] = {
 
 
 def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
-    """Say what a run shows: of its modes, or else of retracing, or else of observers.
+    """Say what a run shows of the group that its baseline is the first of.
 
     A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
     """
-    facts, timed_modes = [*_facts(measured, epoch)], _timed_methods(measured, "mode")
-    kinds = [kind for kind in _FREE if len(timed_modes) < 2 and _costs(measured, kind)]
-    if kinds:
-        # What is to be changed comes first; the other answer is not left out.
-        verdicts = [_of_costs(measured, kind) for kind in kinds]
-        first, *later = sorted(verdicts, key=lambda verdict: not verdict.edits)
-        remarks = (" ".join(filter(None, (v.headline, v.much))) for v in later)
-        because = (*remarks, *failures(measured))
-        return replace(first, facts=tuple(facts), because=because)
-    # Where observers come first, their baseline is no mode.
-    is_mode = measured.baseline in CHOICES or not timed_modes
-    against = "" if is_mode else timed_modes[0].name
-    race = Race(measured, CHOICES, "examples", against=against)
+    facts, kind = [*_facts(measured, epoch)], _COST_KINDS.get(measured.baseline)
+    if kind and _costs(measured, kind):
+        verdict = _of_costs(measured, kind)
+        return replace(verdict, facts=tuple(facts), because=failures(measured))
+    # Without any cost a group whose baseline is no mode has nothing to race.
+    choices = CHOICES if measured.baseline in CHOICES else {}
+    race = Race(measured, choices, "examples")
     paid = pay_back(measured, race.winner, race.baseline) if race.won else None
     warnings: tuple[str, ...] = ()
     # What one round cannot show is no reason to think twice.
