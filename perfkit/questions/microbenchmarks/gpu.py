@@ -20,7 +20,6 @@ from perfkit.questions.shared.loops import wait
 
 _ROWS = 8192
 _MEMORY = 1 << 30
-_IMAGES = 256
 _KINDS = ("float32", "TF32", "float16", "bfloat16")
 PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
 MEMORY = "GPU memory"
@@ -47,14 +46,6 @@ def memory() -> Iterator[Yielded]:
 def product(kind: str) -> Iterator[Yielded]:
     """Multiply two large matrices on the GPU."""
     yield from repeated(_product(kind), work.flop(_ROWS), wait)
-
-
-def convolution(kind: str) -> Iterator[Yielded]:
-    """Convolve a large batch on the GPU, forward only."""
-    with on_gpu():
-        layer = work.layer(kind, _IMAGES)
-        call = functools.partial(tf.nn.conv2d, *layer, 1, "SAME")
-        yield from repeated(call, work.convolution_flop(_IMAGES), wait)
 
 
 def _product(kind: str) -> Callable[[], object]:
@@ -177,15 +168,6 @@ BENCHMARKS = (
             sources=(functools.partial(_product, kind),),
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
-    ),
-    *(
-        _benchmark(
-            *(f"GPU convolution, {kind}", "FLOP"),
-            f"{_IMAGES} images of 56×56×64, 3×3 filters, {kind}",
-            functools.partial(convolution, kind),
-            functools.partial(peaks.on_gpu, kind="TF32" if kind == "float32" else kind),
-        )
-        for kind in ("float32", "float16")
     ),
     *(
         _transfer(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))
