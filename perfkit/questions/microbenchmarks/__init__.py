@@ -95,7 +95,6 @@ class Microbenchmarks(Experiment):
             bench.name: Variant(
                 *(bench.name, bench.work, bench.description),
                 unavailable=_why_not(bench),
-                code=bench.code,
             )
             for bench in self._benchmarks
         }

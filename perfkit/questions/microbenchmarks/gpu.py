@@ -45,16 +45,12 @@ def memory() -> Iterator[Yielded]:
 
 def product(kind: str) -> Iterator[Yielded]:
     """Multiply two large matrices on the GPU."""
-    yield from repeated(_product(kind), work.flop(_ROWS), wait)
-
-
-def _product(kind: str) -> Callable[[], object]:
     with on_gpu():
         tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
         plain = "float32" if kind == "TF32" else kind
         sides = (_ROWS, _ROWS)
         one, other = (tf.cast(tf.random.uniform(sides), plain) for _ in range(2))
-    return lambda: tf.matmul(one, other)
+    yield from repeated(lambda: tf.matmul(one, other), work.flop(_ROWS), wait)
 
 
 def on_gpu() -> AbstractContextManager[Any]:
@@ -86,17 +82,14 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
 
 
 def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    places = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
-    with tf.device(places[0]):
+    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
+    with tf.device(source):
         block = tf.zeros([size], tf.uint8)
-    return _copied(block, places[1])
 
-
-def _copied(block: Any, place: str) -> Callable[[], object]:
     # Outside of a graph the first copy is kept, and no later call makes one.
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def copy(given: tf.Tensor) -> tf.Tensor:
-        with tf.device(place):
+        with tf.device(target):
             return tf.identity(given)
 
     return lambda: copy(block)
@@ -146,7 +139,6 @@ def _transfer(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
         f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
         functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
         peaks.link,
-        sources=(_with_cuda if is_pinned else _copied,),
     )
 
 
@@ -165,7 +157,6 @@ BENCHMARKS = (
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
-            sources=(functools.partial(_product, kind),),
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
     ),

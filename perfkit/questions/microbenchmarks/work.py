@@ -18,13 +18,11 @@ from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
 from perfkit.questions.shared import benchmark, cache, decoding, images
 from perfkit.questions.shared.benchmark import (
-    bind,
     forget,
     on_one_core,
     repeated,
     without_gpus,
 )
-from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
 
@@ -51,7 +49,6 @@ class Benchmark:
         peak: The most that is possible in theory; None where nobody knows.
         tensorflow: Whether it needs TensorFlow.
         one_core: Whether it keeps to one core.
-        sources: The functions whose lines a reader is shown; none for ``work`` itself.
     """
 
     group: str
@@ -62,13 +59,6 @@ class Benchmark:
     peak: Callable[[Hardware], Peak | None] = lambda hardware: None
     tensorflow: bool = False
     one_core: bool = False
-    sources: tuple[Callable[..., Any], ...] = ()
-
-    @property
-    def code(self) -> str:
-        """Its lines, as a reader types them."""
-        alone = (bind,) if self.one_core else ()
-        return code_of(*alone, *self.sources or (self.work,))
 
 
 _ADDITIONS, _ROUNDS = 64, 20_000
@@ -208,22 +198,15 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
     halves = (np.array_split(array, workers) for array in (target, source))
     parts = list(zip(*halves, strict=True))
     with ThreadPoolExecutor(workers) as pool:
-        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
+
+        def copy_parts() -> None:
+            # NumPy lets other threads run while it copies.
+            list(pool.map(lambda part: np.copyto(*part), parts))
+
+        call: Callable[[], object] = copy_parts
+        if one_core:
+            call = functools.partial(np.copyto, target, source)
         yield from repeated(call, 2 * len(source))
-
-
-def _copying(target: Any, source: Any) -> Callable[[], None]:
-    return lambda: np.copyto(target, source)
-
-
-def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
-    """Make what copies one array onto another, a part on each core."""
-
-    def copy() -> None:
-        # NumPy lets other threads run while it copies.
-        list(pool.map(lambda part: np.copyto(*part), parts))
-
-    return copy
 
 
 _CHUNK = 1 << 20
@@ -269,7 +252,6 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
         Benchmark(
             *("disk", DATA_DISK, "B", "reading"),
             functools.partial(read, folder),
-            sources=(_passes,),
         ),
         _decode(ONE_CORE, one_core=True),
         _decode(ALL_CORES),
@@ -294,7 +276,6 @@ def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Bench
         functools.partial(peaks.on_cpu, one_core=one_core),
         tensorflow=not numpy,
         one_core=one_core,
-        sources=(make,),
     )
 
 
@@ -306,7 +287,6 @@ def _copy(name: str, *, one_core: bool = False) -> Benchmark:
         f"copying {size}; bytes read and written count",
         functools.partial(copy, one_core=one_core),
         one_core=one_core,
-        sources=(_copying if one_core else copying_parts,),
     )
 
 
@@ -317,5 +297,4 @@ def _decode(name: str, *, one_core: bool = False) -> Benchmark:
         functools.partial(decode, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
-        sources=(decoding.with_tensorflow,),
     )
