@@ -7,7 +7,7 @@ from tests.findings import made
 PRODUCT = "NumPy product, float32"
 # Rate, unit, group, limit.
 RATES = {
-    "Python loop": (2e7, "steps", "interpreter", None),
+    "loop over an array": (2e7, "elements", "arrays", None),
     PRODUCT: (2e11, "FLOP", "arrays", 5e11),
     "memory copy": (2e10, "B", "memory", None),
     "graph call": (4000.0, "calls", "TensorFlow", None),

@@ -78,9 +78,8 @@ class Contention(Experiment):
             does |= {name: LOADS[name].action for name in self._slow}
         variants = dict[str, Variant]()
         for name, changes in does.items():
-            code = loads.code_of_training(LOADS.get(name))
             work = functools.partial(self._train, name)
-            variants[name] = Variant(name, work, changes, QUIET, code=code)
+            variants[name] = Variant(name, work, changes, QUIET)
         if self.mystery:
             slowed = Variant(MYSTERY, self._sealed, "Something slows it.", QUIET)
             variants[MYSTERY] = slowed

@@ -20,7 +20,6 @@ from perfkit.machine.limits import free_bytes
 from perfkit.questions.contention import programs
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import array_bytes
-from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.decoding import step_of
 from perfkit.questions.shared.images import jpeg
 from perfkit.questions.shared.later import tf
@@ -228,15 +227,6 @@ def ahead(batches: Any) -> Any:
     """Make two batches ready while the model works."""
     batches = batches.prefetch(2)
     return batches
-
-
-def code_of_training(load: Load | None) -> str:
-    """The lines of a training, or of what works beside it, as a reader types them."""
-    if load and load.work:
-        return code_of(programs.WORK[load.work])
-    stages: dict[str, Callable[..., Any]] = {SLEEPING: _delayed, DECODING: _decoding}
-    slow = [stages[load.name]] if load else []
-    return code_of(*slow, from_memory, ahead)
 
 
 def _delayed(steps: Sequence[float]) -> Callable[[Any, Any], Any]:

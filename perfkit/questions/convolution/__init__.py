@@ -34,7 +34,6 @@ from perfkit.questions.convolution.variants import (
     own_method,
 )
 from perfkit.questions.parameters import Choice, Range, select
-from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.race import Race
 from perfkit.questions.shared.words import fact, instead, quoted, sure_of_all
 
@@ -121,7 +120,7 @@ class Convolution(Experiment):
             for name, (method, _) in cases.items()
         }
         limits = {
-            name: Variant(name, work, changes, code=code_of(work))
+            name: Variant(name, work, changes)
             for name, (work, changes) in self._limits.items()
         }
         return variants | limits

@@ -90,7 +90,6 @@ class ExecutionMode(Experiment):
         if function and (reason := modes.why_not(function, job)):
             refused[OWN] = reason
         able = [method for name, method in methods.items() if name not in refused]
-        able = [method for method in able if not method.missing()]
         yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -111,7 +110,6 @@ class ExecutionMode(Experiment):
             functools.partial(self._run, method.name),
             method.changes,
             against,
-            method.missing(),
             code=method.code,
         )
 
@@ -123,6 +121,8 @@ class ExecutionMode(Experiment):
         return method.run(job, job.network())
 
 
+# The kind of a group whose variants are switched on one by one, by its baseline.
+_COST_KINDS: dict[str, Kind] = {modes.GRAPH: "retracing", modes.UNWATCHED: "observer"}
 # Headlines where nothing of a kind is shown to cost anything, and what to do then.
 _FREE: dict[Kind, tuple[str, str]] = {
     "retracing": (
@@ -137,23 +137,17 @@ _FREE: dict[Kind, tuple[str, str]] = {
 
 
 def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
-    """Say what a run shows: of its modes, or else of retracing, or else of observers.
+    """Say what a run shows of the group that its baseline is the first of.
 
     A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
     """
-    facts, timed_modes = [*_facts(measured, epoch)], _timed_methods(measured, "mode")
-    kinds = [kind for kind in _FREE if len(timed_modes) < 2 and _costs(measured, kind)]
-    if kinds:
-        # What is to be changed comes first; the other answer is not left out.
-        verdicts = [_of_costs(measured, kind) for kind in kinds]
-        first, *later = sorted(verdicts, key=lambda verdict: not verdict.edits)
-        remarks = (" ".join(filter(None, (v.headline, v.much))) for v in later)
-        because = (*remarks, *failures(measured))
-        return replace(first, facts=tuple(facts), because=because)
-    # Where observers come first, their baseline is no mode.
-    is_mode = measured.baseline in CHOICES or not timed_modes
-    against = "" if is_mode else timed_modes[0].name
-    race = Race(measured, CHOICES, "examples", against=against)
+    facts, kind = [*_facts(measured, epoch)], _COST_KINDS.get(measured.baseline)
+    if kind and _costs(measured, kind):
+        verdict = _of_costs(measured, kind)
+        return replace(verdict, facts=tuple(facts), because=failures(measured))
+    # Without any cost a group whose baseline is no mode has nothing to race.
+    choices = CHOICES if measured.baseline in CHOICES else {}
+    race = Race(measured, choices, "examples")
     paid = pay_back(measured, race.winner, race.baseline) if race.won else None
     warnings: tuple[str, ...] = ()
     # What one round cannot show is no reason to think twice.
@@ -239,8 +233,7 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
     for name in (method.name for method in _timed_methods(measured, "retracing")):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
-        cause = next((f" ({n['because'][0]})" for n in notes if n["because"]), "")
         if notes:
-            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps{cause}")
+            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps")
     if any(method.do for method in _timed_methods(measured, "observer")):
         yield Fact("Steps in an observed epoch", f"{epoch:,}")

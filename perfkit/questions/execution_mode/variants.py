@@ -2,9 +2,7 @@
 
 import collections
 import functools
-import importlib.util
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,9 +12,8 @@ from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
 from perfkit.engine.tick import READY, Note, Yielded
-from perfkit.errors import installing
 from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.shared import cache, loops
+from perfkit.questions.shared import loops
 from perfkit.questions.shared.code import Name, code_of
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import (
@@ -51,7 +48,7 @@ def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yie
     note_trace = tf.autograph.experimental.do_not_convert(traces.trace)
 
     def noting(features: Any, labels: Any, number: Any) -> Any:
-        note_trace(features=features, labels=labels, number=number)
+        note_trace()
         return with_number(features, labels, number)
 
     loop = with_tensors if as_tensor else with_numbers
@@ -119,29 +116,6 @@ def keeping() -> Any:
     return callback
 
 
-def histograms() -> Any:
-    """Make the callback that writes them into a folder of perfkit's."""
-    folder = cache.folder() / "histograms"
-    # A trial is ended without a word, so the last one's files are still there.
-    shutil.rmtree(folder, ignore_errors=True)
-    return writing(str(folder))
-
-
-def writing(folder: str, interval: int = 1) -> Any:
-    """Make a callback that writes all weights, once in so many epochs."""
-    import keras
-
-    callback = keras.callbacks.TensorBoard(folder, histogram_freq=interval)
-    return callback
-
-
-def histograms_missing() -> str:
-    """Say why histograms cannot be written here; "" where they can."""
-    if importlib.util.find_spec("tensorboard") is not None:
-        return ""
-    return f"needs TensorBoard, which is not installed: `{installing('tensorboard')}`"
-
-
 def watched(
     job: Job,
     network: Any,
@@ -207,7 +181,7 @@ def prepared(job: Job, network: Any, **options: Any) -> Traces:
     traces, train_step = Traces(), network.train_step
 
     def traced_step(data: Any) -> Any:
-        traces.trace(features=data[0], labels=data[1])
+        traces.trace()
         return train_step(data)
 
     network.train_step = traced_step
@@ -229,7 +203,6 @@ class Method:
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
             traced again; an ``"observer"`` watches ``fit``.
         feed: That of the ``Job`` that it runs.
-        missing: Says why it cannot run here; "" where it can.
         xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
 
@@ -243,7 +216,6 @@ class Method:
     untimed: bool = False
     kind: Kind = "mode"
     feed: Feed = "even"
-    missing: Callable[[], str] = str
     xla: bool | None = None
 
     @functools.cached_property
@@ -402,7 +374,6 @@ def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
     return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
 
 
-_writing = functools.partial(writing, Name("folder"))
 _BY_CALLBACK = {"callbacks": Name("[callback]")}
 _HELD_BACK = {"validation_data": Name("held_back")}
 _OBSERVERS = (
@@ -450,16 +421,6 @@ _OBSERVERS = (
         do="Validate less often.",
         fix=_watched(**_HELD_BACK, validation_freq=5),
         untimed=True,
-    ),
-    _observer(
-        "histograms",
-        functools.partial(watched, callback=histograms),
-        "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
-        _watched(_writing, **_BY_CALLBACK),
-        do="Write histograms less often.",
-        fix=_watched(functools.partial(_writing, interval=5), **_BY_CALLBACK),
-        untimed=True,
-        missing=histograms_missing,
     ),
 )
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}

@@ -36,10 +36,7 @@ from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpu
 from perfkit.questions.shared.words import MORE, fact, rates_behind
 
 NO_GPU = "GPU microbenchmarks"
-_GROUPS = (
-    *("interpreter", "arrays", "memory", "disk", "images", "pipeline"),
-    *("tensorflow", "gpu"),
-)
+_GROUPS = ("arrays", "memory", "disk", "images", "tensorflow", "gpu")
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
@@ -98,7 +95,6 @@ class Microbenchmarks(Experiment):
             bench.name: Variant(
                 *(bench.name, bench.work, bench.description),
                 unavailable=_why_not(bench),
-                code=bench.code,
             )
             for bench in self._benchmarks
         }

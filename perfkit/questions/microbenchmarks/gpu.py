@@ -20,7 +20,6 @@ from perfkit.questions.shared.loops import wait
 
 _ROWS = 8192
 _MEMORY = 1 << 30
-_IMAGES = 256
 _KINDS = ("float32", "TF32", "float16", "bfloat16")
 PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
 MEMORY = "GPU memory"
@@ -46,24 +45,12 @@ def memory() -> Iterator[Yielded]:
 
 def product(kind: str) -> Iterator[Yielded]:
     """Multiply two large matrices on the GPU."""
-    yield from repeated(_product(kind), work.flop(_ROWS), wait)
-
-
-def convolution(kind: str) -> Iterator[Yielded]:
-    """Convolve a large batch on the GPU, forward only."""
-    with on_gpu():
-        layer = work.layer(kind, _IMAGES)
-        call = functools.partial(tf.nn.conv2d, *layer, 1, "SAME")
-        yield from repeated(call, work.convolution_flop(_IMAGES), wait)
-
-
-def _product(kind: str) -> Callable[[], object]:
     with on_gpu():
         tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
         plain = "float32" if kind == "TF32" else kind
         sides = (_ROWS, _ROWS)
         one, other = (tf.cast(tf.random.uniform(sides), plain) for _ in range(2))
-    return lambda: tf.matmul(one, other)
+    yield from repeated(lambda: tf.matmul(one, other), work.flop(_ROWS), wait)
 
 
 def on_gpu() -> AbstractContextManager[Any]:
@@ -95,17 +82,14 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
 
 
 def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    places = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
-    with tf.device(places[0]):
+    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
+    with tf.device(source):
         block = tf.zeros([size], tf.uint8)
-    return _copied(block, places[1])
 
-
-def _copied(block: Any, place: str) -> Callable[[], object]:
     # Outside of a graph the first copy is kept, and no later call makes one.
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def copy(given: tf.Tensor) -> tf.Tensor:
-        with tf.device(place):
+        with tf.device(target):
             return tf.identity(given)
 
     return lambda: copy(block)
@@ -155,7 +139,6 @@ def _transfer(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
         f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
         functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
         peaks.link,
-        sources=(_with_cuda if is_pinned else _copied,),
     )
 
 
@@ -174,18 +157,8 @@ BENCHMARKS = (
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
-            sources=(functools.partial(_product, kind),),
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
-    ),
-    *(
-        _benchmark(
-            *(f"GPU convolution, {kind}", "FLOP"),
-            f"{_IMAGES} images of 56×56×64, 3×3 filters, {kind}",
-            functools.partial(convolution, kind),
-            functools.partial(peaks.on_gpu, kind="TF32" if kind == "float32" else kind),
-        )
-        for kind in ("float32", "float16")
     ),
     *(
         _transfer(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))

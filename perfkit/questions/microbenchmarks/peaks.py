@@ -102,15 +102,9 @@ def hardware(
     )
 
 
-def of_kind(machine: Hardware, *, kind: str, one_core: bool) -> Peak | None:
-    """FLOP per second of products in ``float32``, ``float64``, ``bfloat16``, ..."""
-    flop, unit = 0, ""
-    if kind in ("float32", "float64"):
-        flop, unit = _per_tick(machine)
-        flop //= 2 if kind == "float64" else 1
-    elif kind == "bfloat16" and "amx_bf16" in machine.instructions:
-        flop, unit = 1024, "AMX: 16 by 16 by 32 numbers in 16 ticks"
-    # How many other numbers a tick takes differs from model to model.
+def on_cpu(machine: Hardware, *, one_core: bool) -> Peak | None:
+    """FLOP per second of a processor's products in float32."""
+    flop, unit = _per_tick(machine)
     if not flop or machine.clock is None:
         return None
     cores = 1.0 if one_core else machine.cores

@@ -18,13 +18,11 @@ from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
 from perfkit.questions.shared import benchmark, cache, decoding, images
 from perfkit.questions.shared.benchmark import (
-    bind,
     forget,
     on_one_core,
     repeated,
     without_gpus,
 )
-from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
 
@@ -51,7 +49,6 @@ class Benchmark:
         peak: The most that is possible in theory; None where nobody knows.
         tensorflow: Whether it needs TensorFlow.
         one_core: Whether it keeps to one core.
-        sources: The functions whose lines a reader is shown; none for ``work`` itself.
     """
 
     group: str
@@ -62,13 +59,6 @@ class Benchmark:
     peak: Callable[[Hardware], Peak | None] = lambda hardware: None
     tensorflow: bool = False
     one_core: bool = False
-    sources: tuple[Callable[..., Any], ...] = ()
-
-    @property
-    def code(self) -> str:
-        """Its lines, as a reader types them."""
-        alone = (bind,) if self.one_core else ()
-        return code_of(*alone, *self.sources or (self.work,))
 
 
 _ADDITIONS, _ROUNDS = 64, 20_000
@@ -111,16 +101,6 @@ def _speed(chain: "ctypes._FuncPointer") -> float:
     return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
 
 
-def eager() -> Iterator[Yielded]:
-    """Add two numbers, an operation at a time."""
-    # What is timed is so short that looking up a name of ``later`` would show.
-    import tensorflow as tf
-
-    without_gpus()
-    one = tf.constant(1.0)
-    yield from repeated(lambda: tf.add(one, one), 1)
-
-
 def graph_call() -> Iterator[Yielded]:
     """Call a function that adds two numbers."""
     without_gpus()
@@ -146,13 +126,7 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
-_STEPS = 10_000
 _ELEMENTS = 100_000
-
-
-def loop() -> Iterator[Yielded]:
-    """Add numbers up in a loop of Python."""
-    yield from repeated(_add_up, _STEPS)
 
 
 def element_loop() -> Iterator[Yielded]:
@@ -179,32 +153,9 @@ def vectorised() -> Iterator[Yielded]:
     yield from repeated(call, len(array))
 
 
-def _add_up() -> int:
-    total = 0
-    for number in range(_STEPS):
-        total += number
-    return total
-
-
-_BATCH = 1000
-_WITHOUT_END = 10**15
-
-
-def map_elements() -> Iterator[Yielded]:
-    """Take batches of numbers to each of which a map adds one."""
-    without_gpus()
-    options = tf.data.Options()
-    # The default rewrites would map all numbers of a batch at once.
-    options.experimental_optimization.apply_default_optimizations = False
-    numbers = tf.data.Dataset.range(_WITHOUT_END).map(lambda number: number + 1)
-    batches = iter(numbers.batch(_BATCH).with_options(options))
-    yield from repeated(lambda: next(batches), _BATCH)
-
-
-def side(kind: str = "float32") -> int:
+def side() -> int:
     """Rows of a square matrix that keeps all cores busy for some milliseconds."""
-    wide = benchmark.granted() > 16
-    return (2048 if wide else 1024) * (2 if wide and kind != "float64" else 1)
+    return 4096 if benchmark.granted() > 16 else 1024
 
 
 def flop(rows: int) -> int:
@@ -212,54 +163,27 @@ def flop(rows: int) -> int:
     return 2 * rows**3
 
 
-def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
+def _of_numpy(rows: int) -> Callable[[], object]:
     draw = np.random.default_rng(0)
-    one, other = draw.random((2, rows, rows)).astype(kind)
+    one, other = draw.random((2, rows, rows)).astype("float32")
     result = np.empty_like(one)
     return lambda: np.matmul(one, other, out=result)
 
 
-def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
+def _of_tensorflow(rows: int) -> Callable[[], object]:
     without_gpus()
-    one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
+    one, other = (tf.random.uniform((rows, rows)) for _ in range(2))
     return lambda: tf.matmul(one, other)
 
 
 def product(
-    kind: str,
-    *,
-    one_core: bool = False,
-    make: Callable[[int, str], Callable[[], object]] = _of_tensorflow,
+    make: Callable[[int], Callable[[], object]], *, one_core: bool
 ) -> Iterator[Yielded]:
     """Multiply two matrices on the CPU, over and over."""
     if one_core:
         on_one_core()
-    rows = 1024 if one_core else side(kind)
-    yield from repeated(make(rows, kind), flop(rows))
-
-
-# A layer from the middle of a residual network.
-_LAYER_SIDE, _CHANNELS, _FILTER = 56, 64, 3
-_LAYER_IMAGES = 8
-
-
-def convolution_flop(images: int) -> int:
-    """Multiplications and additions in a convolution of so many images."""
-    return 2 * images * _LAYER_SIDE**2 * _CHANNELS**2 * _FILTER**2
-
-
-def layer(kind: str, images: int) -> "tuple[tf.Tensor, tf.Tensor]":
-    """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
-    pixels = tf.random.uniform((images, _LAYER_SIDE, _LAYER_SIDE, _CHANNELS))
-    taps = tf.random.uniform((_FILTER, _FILTER, _CHANNELS, _CHANNELS))
-    return tf.cast(pixels, kind), tf.cast(taps, kind)
-
-
-def convolution(kind: str, images: int = _LAYER_IMAGES) -> Iterator[Yielded]:
-    """Convolve a batch on the CPU, forward only, over and over."""
-    without_gpus()
-    call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
-    yield from repeated(call, convolution_flop(images))
+    rows = 1024 if one_core else side()
+    yield from repeated(make(rows), flop(rows))
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
@@ -274,22 +198,15 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
     halves = (np.array_split(array, workers) for array in (target, source))
     parts = list(zip(*halves, strict=True))
     with ThreadPoolExecutor(workers) as pool:
-        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
+
+        def copy_parts() -> None:
+            # NumPy lets other threads run while it copies.
+            list(pool.map(lambda part: np.copyto(*part), parts))
+
+        call: Callable[[], object] = copy_parts
+        if one_core:
+            call = functools.partial(np.copyto, target, source)
         yield from repeated(call, 2 * len(source))
-
-
-def _copying(target: Any, source: Any) -> Callable[[], None]:
-    return lambda: np.copyto(target, source)
-
-
-def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
-    """Make what copies one array onto another, a part on each core."""
-
-    def copy() -> None:
-        # NumPy lets other threads run while it copies.
-        list(pool.map(lambda part: np.copyto(*part), parts))
-
-    return copy
 
 
 _CHUNK = 1 << 20
@@ -319,12 +236,6 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
     squaring = "squaring and adding float32 in"
     return (
         Benchmark(
-            *("interpreter", "Python loop", "steps"),
-            "adding up integers, one step at a time",
-            loop,
-            sources=(_add_up,),
-        ),
-        Benchmark(
             *("arrays", "loop over an array", "elements"),
             f"{squaring} Python",
             element_loop,
@@ -334,69 +245,37 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
             f"{squaring} two calls",
             vectorised,
         ),
-        _product(NUMPY_ONE, "float32", one_core=True, numpy=True),
-        _product(BASELINE, "float32", numpy=True),
-        _product("NumPy float64, 1 core", "float64", one_core=True, numpy=True),
-        _product("NumPy product, float64", "float64", numpy=True),
+        _product(NUMPY_ONE, one_core=True, numpy=True),
+        _product(BASELINE, numpy=True),
         _copy("memory copy, 1 core", one_core=True),
         _copy("memory copy"),
         Benchmark(
             *("disk", DATA_DISK, "B", "reading"),
             functools.partial(read, folder),
-            sources=(_passes,),
         ),
         _decode(ONE_CORE, one_core=True),
         _decode(ALL_CORES),
-        Benchmark(
-            *("pipeline", "tf.data map", "elements"),
-            "a map that adds 1, number by number",
-            map_elements,
-            tensorflow=True,
-        ),
-        Benchmark(
-            *("TensorFlow", "eager operation", "calls"),
-            "adding two numbers, called from Python",
-            eager,
-            tensorflow=True,
-        ),
         Benchmark(
             *("TensorFlow", GRAPH_CALL, "calls"),
             "calling a tf.function that adds two numbers",
             graph_call,
             tensorflow=True,
         ),
-        _product(TENSORFLOW_ONE, "float32", one_core=True),
-        _product(TENSORFLOW, "float32"),
-        _product("TensorFlow product, bfloat16", "bfloat16"),
-        _product("TensorFlow product, float16", "float16"),
-        *map(_convolution, ("float32", "bfloat16", "float16")),
+        _product(TENSORFLOW_ONE, one_core=True),
+        _product(TENSORFLOW),
     )
 
 
-def _product(
-    name: str, kind: str, *, one_core: bool = False, numpy: bool = False
-) -> Benchmark:
-    description = f"square matrices{' in NumPy' if numpy else ''}, {kind}, "
+def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Benchmark:
+    description = f"square matrices{' in NumPy' if numpy else ''}, float32, "
     make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
         *("arrays" if numpy else "TensorFlow", name, "FLOP"),
         description + ("one core" if one_core else "all cores"),
-        functools.partial(product, kind, one_core=one_core, make=make),
-        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        functools.partial(product, make, one_core=one_core),
+        functools.partial(peaks.on_cpu, one_core=one_core),
         tensorflow=not numpy,
         one_core=one_core,
-        sources=(functools.partial(make, kind=kind),),
-    )
-
-
-def _convolution(kind: str) -> Benchmark:
-    pixels = f"{_LAYER_IMAGES} images of {_LAYER_SIDE}×{_LAYER_SIDE}×{_CHANNELS}"
-    return Benchmark(
-        *("TensorFlow", f"convolution, {kind}", "FLOP"),
-        f"{pixels}, {_FILTER}×{_FILTER} filters",
-        functools.partial(convolution, kind),
-        functools.partial(peaks.of_kind, kind=kind, one_core=False),
-        tensorflow=True,
     )
 
 
@@ -408,7 +287,6 @@ def _copy(name: str, *, one_core: bool = False) -> Benchmark:
         f"copying {size}; bytes read and written count",
         functools.partial(copy, one_core=one_core),
         one_core=one_core,
-        sources=(_copying if one_core else copying_parts,),
     )
 
 
@@ -419,5 +297,4 @@ def _decode(name: str, *, one_core: bool = False) -> Benchmark:
         functools.partial(decode, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
-        sources=(decoding.with_tensorflow,),
     )

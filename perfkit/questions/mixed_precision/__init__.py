@@ -24,11 +24,9 @@ from perfkit.questions.mixed_precision.verdict import (
     CURVE,
     EXPECTED,
     GROWTH,
-    LAYERS,
     SCALE,
     PrecisionResult,
     judge,
-    look_at_layers,
     read_result,
 )
 from perfkit.questions.parameters import Choice, Range, select
@@ -112,9 +110,6 @@ class MixedPrecision(Experiment):
         yield Note("gpu", hardware.gpu)
         yield Note("not here", missing)
         yield Note(EXPECTED, expects)
-        PRECISIONS[BFLOAT16].choose()
-        layers = look_at_layers(MODELS[self.model].build())
-        yield Note(LAYERS, [asdict(layer) for layer in layers])
         yield Note("progress", "Trying one step of each precision that may be slow")
         slower = {name for name, note in expects.items() if note["expect"] == "slower"}
         trying = {FLOAT32} | slower & {BFLOAT16, FLOAT16}
@@ -142,7 +137,7 @@ class MixedPrecision(Experiment):
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
     def result(self, measured: Measurement) -> PrecisionResult:
-        """The losses in pairs, the loss scale, the memory and the layers."""
+        """The losses in pairs, the loss scale and the memory."""
         return read_result(measured)
 
     def verdict(self, measured: Measurement) -> Verdict:

@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from perfkit.engine.statistics import Estimate, student
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.shared import models
 from perfkit.questions.shared.precision import (
     BFLOAT16,
     FLOAT16,
@@ -35,11 +34,9 @@ from perfkit.questions.shared.words import between, quoted
 # Notes of a training that learns, and of one that shows its loss scale ...
 CURVE, SCALE = "curve", "loss scale"
 # ... and of the whole run.
-EXPECTED, LAYERS = "expected", "layers"
+EXPECTED = "expected"
 # No run notes more losses or scales than this, or larger ones.
 _MOST, _LARGEST = 1000, 1e300
-# Kernels for 16 bits work on blocks with sides of so many numbers.
-BLOCK = 8
 # Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
 GROWTH = 8
 # Half the distance between 1 and the next number: what one rounding changes at most.
@@ -98,34 +95,6 @@ class Scale:
         """The steps that changed nothing, because a gradient overflowed."""
         pairs = itertools.pairwise(self.scales)
         return tuple(step for step, (old, new) in enumerate(pairs, 1) if new < old)
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A layer that multiplies; ``products`` are those for one example, forward.
-
-    Its inputs and outputs are numbers or, of a convolution, channels.
-    """
-
-    name: str
-    computes: str
-    inputs: int
-    outputs: int
-    products: int
-
-    def __post_init__(self) -> None:
-        """Refuse what no network has."""
-        if min(self.inputs, self.outputs, self.products) < 0:
-            raise ValueError("no layer")
-
-    @property
-    def hindrance(self) -> str:
-        """What keeps it from gaining, as a clause; "" for nothing."""
-        if self.computes not in {p.dtype for p in PRECISIONS.values() if p.is_mixed}:
-            return f"computes in {self.computes}"
-        sides = {"inputs": self.inputs, "outputs": self.outputs}
-        odd = [f"{count:,} {side}" for side, count in sides.items() if count % BLOCK]
-        return f"has {' and '.join(odd)}, no multiple of {BLOCK}" if odd else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,13 +161,11 @@ class PrecisionResult:
         scale: The loss scale of float16; None where no training showed it.
         memory: Bytes above the start at the peak, by precision: the median of the
             trials, the least and the most. Of the GPU where there is one.
-        layers: Of the network, those that multiply.
     """
 
     pairs: tuple[Pairs, ...]
     scale: Scale | None
     memory: dict[str, Estimate]
-    layers: tuple[Layer, ...]
 
 
 def read_result(measured: Measurement) -> PrecisionResult:
@@ -210,7 +177,6 @@ def read_result(measured: Measurement) -> PrecisionResult:
         pairs=tuple(_pairs(curves)),
         scale=next(scales, None),
         memory=_memory(measured.trials),
-        layers=note_as(tuple[Layer, ...], measured.notes.get(LAYERS)) or (),
     )
 
 
@@ -255,14 +221,6 @@ def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
         name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
         for name, sizes in peaks.items()
     }
-
-
-def look_at_layers(network: Any) -> Iterator[Layer]:
-    """Look at the layers of a built network that have a kernel."""
-    for layer in network.layers:
-        if products := models.products(layer):
-            *_, inputs, outputs = map(int, layer.kernel.shape)
-            yield Layer(layer.name, layer.compute_dtype, inputs, outputs, products)
 
 
 _PLAIN = {name: p for name, p in PRECISIONS.items() if not p.leaves_out}
@@ -332,7 +290,6 @@ def _facts(
     for name in (name for name, p in _PLAIN.items() if p.is_mixed):
         if pair := measured.compare(name, NO_TF32):
             yield Fact(f"{name} against {NO_TF32}", pair.judgement, pair.ends)
-    yield from _layer_facts(result.layers)
     yield from map(_loss_fact, result.pairs)
     if last := [row[-1] for pair in result.pairs[:1] for row in pair.usual]:
         ends = f"{min(last):.3f} to {max(last):.3f}"
@@ -345,17 +302,6 @@ def _facts(
         )
     for name, peak in result.memory.items():
         yield Fact(f"Memory at the peak, {name}", between(peak, units.size))
-
-
-def _layer_facts(layers: Iterable[Layer]) -> Iterator[Fact]:
-    """The share of all multiplications that can gain, and why the others cannot."""
-    total = sum(layer.products for layer in layers)
-    able = sum(layer.products for layer in layers if not layer.hindrance)
-    if total:
-        share = units.percent(able / total)
-        yield Fact("Multiplications that 16 bits may speed up, by shapes", share)
-    hindered = (layer for layer in layers if layer.hindrance)
-    yield from (Fact(f"Layer {layer.name}", layer.hindrance) for layer in hindered)
 
 
 def _loss_fact(pair: Pairs) -> Fact:

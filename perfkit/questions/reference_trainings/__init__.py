@@ -81,7 +81,6 @@ class ReferenceTrainings(Experiment):
                 functools.partial(work.fed, job),
                 does,
                 base if base != job.variant else "",
-                code=work.code_of_training(job, is_fed=True),
             )
         for name, job in RESIDENTS.items():
             variants[name] = Variant(
@@ -89,7 +88,6 @@ class ReferenceTrainings(Experiment):
                 functools.partial(work.resident, job),
                 "One batch that stays in memory, instead of a pipeline.",
                 job.variant,
-                code=work.code_of_training(job, is_fed=False),
             )
         return variants
 

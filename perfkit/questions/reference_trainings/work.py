@@ -18,7 +18,6 @@ from perfkit.engine.tick import READY, Note, Pause, Yielded, every
 from perfkit.errors import PerfkitError
 from perfkit.questions.shared import benchmark, cache, images
 from perfkit.questions.shared.benchmark import calls_of_a_tick
-from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
@@ -29,7 +28,6 @@ from perfkit.questions.shared.precision import (
     PRECISIONS,
     Hardware,
     expected,
-    use_policy,
 )
 
 Feed = Literal["memory", "JPEG", "disk"]
@@ -266,60 +264,40 @@ def _changes(
 
 def placed(examples: Any, answers: Any) -> "tuple[tf.Tensor, tf.Tensor]":
     """A batch where the step computes."""
-    features, labels = tf.constant(examples), tf.constant(answers)
-    return features, labels
+    return tf.constant(examples), tf.constant(answers)
 
 
 def _examples(reference: Reference) -> "tf.data.Dataset":
     """The examples of a training, one by one, as its feed brings them."""
     if reference.feed == "memory":
-        return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
+        arrays = MODELS[reference.model].batch(_BATCHES * reference.batch, SEED)
+        return tf.data.Dataset.from_tensor_slices(arrays).repeat()
     as_it_is = tf.autograph.experimental.do_not_convert
     if reference.feed == "disk":
-        return _read(list(benchmark.files("")), as_it_is(_seeing()))
+        sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
+        records = tf.data.FixedLengthRecordDataset(list(benchmark.files("")), **sizes)
+        return records.map(as_it_is(_image_of))
     folder = cache.folder() / images.folder_name(PHOTOGRAPHS)
     photos = images.recall(folder, count=PHOTOGRAPHS, side=_SIDE)
-    return _mapped(list(photos.paths), list(photos.labels), as_it_is(_decoding()))
+    pairs = list(photos.paths), list(photos.labels)
+    files = tf.data.Dataset.from_tensor_slices(pairs).repeat()
+    return files.map(as_it_is(_decode), num_parallel_calls=CALLS)
 
 
-def _again(arrays: Any) -> Any:
-    examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
-    return examples
+def _decode(path: Any, label: Any) -> Any:
+    image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
+    return tf.ensure_shape(small, [_SIDE, _SIDE, 3]), tf.cast(label, tf.int32)
 
 
-def _decoding() -> Callable[..., Any]:
-    def decode(path: Any, label: Any) -> Any:
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
-        return tf.ensure_shape(small, [_SIDE, _SIDE, 3]), tf.cast(label, tf.int32)
-
-    return decode
-
-
-def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
-    files = tf.data.Dataset.from_tensor_slices((paths, labels))
-    examples = files.repeat().map(decode, num_parallel_calls=CALLS)
-    return examples
-
-
-def _seeing() -> Callable[[Any], Any]:
-    """Images as they are, one after another; every eighth pixel is enough to train."""
+def _image_of(record: Any) -> Any:
+    """An image as it is, and its label; every eighth pixel is enough to train."""
     each = SIDE_ON_DISK // _SIDE
-
-    def image_of(record: Any) -> Any:
-        shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
-        pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
-        image = pixels[::each, ::each, :3]
-        label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
-        return tf.cast(image, tf.float32) / 255.0, label
-
-    return image_of
-
-
-def _read(files: Any, image_of: Any) -> Any:
-    sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
-    examples = tf.data.FixedLengthRecordDataset(files, **sizes).map(image_of)
-    return examples
+    shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
+    pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
+    image = pixels[::each, ::each, :3]
+    label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
+    return tf.cast(image, tf.float32) / 255.0, label
 
 
 def _ahead(examples: Any, batch: int) -> Any:
@@ -327,23 +305,7 @@ def _ahead(examples: Any, batch: int) -> Any:
     options = tf.data.Options()
     options.autotune.enabled = False
     batches = examples.batch(batch, drop_remainder=True)
-    batches = batches.prefetch(2).with_options(options)
-    return batches
-
-
-def code_of_training(reference: Reference, *, is_fed: bool) -> str:
-    """The lines of what feeds a training, or of its one batch, as a reader types them.
-
-    Before them comes the precision, where it is not the usual one.
-    """
-    feeds: dict[str, tuple[Callable[..., Any], ...]] = {
-        "memory": (_again,),
-        "JPEG": (_decoding, _mapped),
-        "disk": (_seeing, _read),
-    }
-    policy = [] if reference.dtype == FLOAT32 else [use_policy]
-    feed = (*feeds[reference.feed], _ahead) if is_fed else (placed,)
-    return code_of(*policy, *feed, policy=reference.dtype)
+    return batches.prefetch(2).with_options(options)
 
 
 def _gpus() -> bool:

@@ -18,8 +18,6 @@ Edit = tuple[int, int, str]
 # Comments are for who reads the package: why it is so, and words to its tools.
 _COMMENTS = re.compile(r"^\s*#.*\n|  # .*$", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n(\s*\n)+")
-# What calls a function without an end, and what chooses where a process computes.
-_LOOPS, _PLACES = ("repeated", "call_endlessly"), ("without_gpus()", "on_one_core()")
 _MORE = inspect.Parameter.VAR_KEYWORD
 
 
@@ -92,18 +90,8 @@ def _is_idle(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Expr):
         return isinstance(node, ast.Import | ast.ImportFrom)
     expr = node.value
-    if isinstance(expr, ast.YieldFrom):
-        return _repeated(expr) is None
     is_text = isinstance(expr, ast.Constant) and isinstance(expr.value, str)
-    return is_text or isinstance(expr, ast.Yield) or ast.unparse(expr) in _PLACES
-
-
-def _repeated(node: ast.AST) -> ast.expr | None:
-    """What a ``yield from`` calls again and again; None where it is another one."""
-    call = node.value if isinstance(node, ast.YieldFrom) else None
-    if isinstance(call, ast.Call) and ast.unparse(call.func) in _LOOPS:
-        return call.args[0]
-    return None
+    return is_text or isinstance(expr, ast.Yield | ast.YieldFrom)
 
 
 def _constants(function: Callable[..., Any]) -> dict[str, str]:
@@ -171,8 +159,6 @@ class _Source:
         for node in ast.walk(statement):
             if node not in inner and isinstance(node, ast.stmt) and _is_idle(node):
                 yield self._line(node), self._end(node) + 1, ""
-            elif (again := _repeated(node)) is not None:
-                yield self._at(node), self._end(node), self._loop(node, again)
             elif isinstance(node, ast.Name | ast.keyword):
                 yield from self._filled_in(node)
             else:
@@ -200,14 +186,6 @@ class _Source:
             yield begin, self._end(node.returns), ""
         elif isinstance(node, ast.AnnAssign):
             yield self._end(node.target), self._end(node.annotation), ""
-
-    def _loop(self, node: Any, again: ast.expr) -> str:
-        """What stands for working without an end."""
-        target = again.body if isinstance(again, ast.Lambda) else again
-        text = self._bytes[self._at(target) : self._end(target)].decode()
-        indent = " " * (node.col_offset + 4)
-        call = f"{text}()" if target is again else text
-        return f"while True:\n{indent}{call}"
 
     def _line(self, node: Any) -> int:
         nodes = (node, *getattr(node, "decorator_list", ()))

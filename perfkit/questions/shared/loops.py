@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 Told = Tick | Pause | Note
-NOTE, _MOST_CAUSES = "traces", 4
-ANEW = "the arguments did not change, but the function is a new one"
+NOTE = "traces"
 
 
 @dataclass
@@ -35,28 +34,23 @@ class Traces:
 
     Attributes:
         steps: How often the function was called; the caller counts.
-        inputs: The arguments of each trace as text, by the argument's name.
+        count: How often it was traced.
     """
 
     steps: int = 0
-    inputs: list[dict[str, str]] = field(default_factory=list)
+    count: int = 0
 
     def step(self, count: int = 1) -> None:
         """Note that the function was called ``count`` times."""
         self.steps += count
 
-    def trace(self, **arguments: Any) -> None:
+    def trace(self) -> None:
         """Note a trace; called from within the traced body."""
-        self.inputs.append({name: described(arg) for name, arg in arguments.items()})
+        self.count += 1
 
-    def summary(self) -> dict[str, Any]:
-        """Return what a trial notes: steps, traces and the causes of the first few."""
-        causes = [_cause(*pair) for pair in itertools.pairwise(self.inputs)]
-        return {
-            "steps": self.steps,
-            "traces": len(self.inputs),
-            "because": list(dict.fromkeys(causes))[:_MOST_CAUSES],
-        }
+    def summary(self) -> dict[str, int]:
+        """Return what a trial notes: steps and traces."""
+        return {"steps": self.steps, "traces": self.count}
 
 
 def described(argument: Any) -> str:
@@ -79,13 +73,6 @@ def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
         if passed >= due:
             yield Note(NOTE, traces.summary())
             due *= 2
-
-
-def _cause(before: dict[str, str], after: dict[str, str]) -> str:
-    changed = [name for name in after if after[name] != before.get(name)]
-    if not changed:
-        return ANEW
-    return "; ".join(f"{name}: {before[name]}, then {after[name]}" for name in changed)
 
 
 def eager(
@@ -139,7 +126,7 @@ def with_traces(plain: Step, traces: Traces) -> Step:
     tell = tf.autograph.experimental.do_not_convert(traces.trace)
 
     def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        tell(features=features, labels=labels)
+        tell()
         return plain(features, labels)
 
     return body

@@ -47,9 +47,9 @@ def test_what_cannot_be_made_or_used_takes_no_other_with_it(
         yield
 
     monkeypatch.setattr(benchmark, "make", full)
-    notes = prepared(parts="disk,interpreter")
+    notes = prepared(parts="disk,memory")
     assert notes[REFUSED] == {work.DATA_DISK: "There is no room."}
-    assert "Python loop" in standing.microbenchmarks(notes)
+    assert "memory copy" in standing.microbenchmarks(notes)
     gpus(1)
     monkeypatch.setattr(benchmark, "sees_gpu", lambda: False)
     refused = prepared(parts="gpu")[REFUSED]

