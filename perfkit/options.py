@@ -309,9 +309,8 @@ def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    passport = "a file of `perfkit passport`, or a diagnosis"
-    _add(parser, "a", "A.json", f"the first machine: {passport}")
-    _add(parser, "b", "B.json", "the second machine, a file of the same kind")
+    _add(parser, "a", "A.json", "the first machine: a file of `perfkit passport`")
+    _add(parser, "b", "B.json", "the second machine")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")
 
 

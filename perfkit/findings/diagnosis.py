@@ -146,25 +146,6 @@ class Cause:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """A part of a step's time; parts whose seconds are all known add up to the step.
-
-    Attributes:
-        seconds: Of each step; None where they are not known, or only between what.
-        grade: How it is known.
-        how: What it was worked out from, in a sentence.
-        low: Seconds that it takes at least; None where nothing is known.
-        high: Seconds that it takes at most; None where nothing is known.
-    """
-
-    seconds: float | None
-    grade: Grade
-    how: str = ""
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Together:
     """Several changes applied at once, since gains do not add up.
 
@@ -189,8 +170,6 @@ class Diagnosis(Charted):
         healthy: Whether no defect was shown.
         causes: Whose interval lies above 1 and whose estimate is at least 1.05, the
             largest first.
-        split: Where the time of a step goes, by part; ``"unexplained"`` is always
-            there. Empty where the step is not known.
         together: The best changes at once; None where there are not two of them.
         ceiling: The training without its input: no change of the input brings more.
         untested: Causes that were not looked for, each with why.
@@ -220,7 +199,6 @@ class Diagnosis(Charted):
     verdict: Verdict
     healthy: bool
     causes: tuple[Cause, ...] = ()
-    split: dict[str, Part] = field(default_factory=dict)
     together: Together | None = None
     ceiling: Gain | None = None
     untested: dict[str, str] = field(default_factory=dict)

@@ -35,7 +35,7 @@ _LARGEST_NUMBER = 1e30
 _DEEPEST = 100
 # Each has a row or a line in every chart and report; none has a tenth of it.
 _MOST = 500
-_COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "left_out")
+_COUNTED = ("causes", "untested", "unmeasured", "aside", "left_out")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.
@@ -337,12 +337,6 @@ def _diagnosis_faults(diagnosis: Diagnosis) -> Iterator[str]:
         yield from faults(diagnosis.account)
     if any(len(cause.edits) > _MOST for cause in diagnosis.causes):
         yield f"it has more than {_MOST} places to change for one cause"
-    for part in diagnosis.split.values():
-        ends = (part.low, part.seconds, part.high)
-        if _negative(filter(None, ends)):
-            yield "a part of a step is below 0"
-        if not in_order(*ends):
-            yield "a part of a step lies outside its interval"
 
 
 @faults.register

@@ -17,7 +17,6 @@ from perfkit.findings.diagnosis import (
     TOGETHER,
     WITHOUT_INPUT,
     Diagnosis,
-    Part,
 )
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
@@ -110,7 +109,6 @@ def of_diagnosis(diagnosis: Diagnosis) -> Report:
                 "How each cause is known, and what to type",
                 tables=(_causes(diagnosis),),
             ),
-            _split(diagnosis),
             Fold(
                 "Everything that was tried, and what was not",
                 tables=(_unclaimed(diagnosis),),
@@ -147,32 +145,6 @@ def facts(finding: Finding) -> Fold:
         f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line
     )
     return Fold("What it was asked with and measured on", tuple(sentences))
-
-
-def grade_of(part: Part) -> str:
-    """How a part is known; what was tried and showed nothing is not."""
-    is_inconclusive = (
-        part.grade == "measured here" and part_in_words(part, 1.0)[0] == "?"
-    )
-    return "not known yet" if is_inconclusive else part.grade
-
-
-def part_in_words(part: Part, step_s: float) -> tuple[str, str]:
-    """Seconds of a part and its share of a step: ``?`` and "" if not known."""
-    low, high = part.low or 0.0, part.high
-    if part.seconds is not None:
-        text = units.seconds(part.seconds)
-        if high is not None and low < high:
-            text += f" ({units.seconds(low)} to {units.seconds(high)})"
-        return text, units.percent(part.seconds / step_s)
-    if high is not None:
-        lower = f"{units.seconds(low)} to " if low else "at most "
-        share = f"{units.percent(low / step_s)} to " if low else "at most "
-        return lower + units.seconds(high), share + units.percent(high / step_s)
-    if low:
-        share = units.percent(low / step_s)
-        return f"at least {units.seconds(low)}", f"at least {share}"
-    return "?", ""
 
 
 def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
@@ -465,17 +437,6 @@ def _causes(diagnosis: Diagnosis) -> Table:
     )
     headings = ("cause: change", "kind", "evidence", "how it is known")
     return Table("What slows it", (*headings, "what to type"), rows)
-
-
-def _split(diagnosis: Diagnosis) -> Fold:
-    step_s = diagnosis.step.median_s if diagnosis.step else 0.0
-    rows = tuple(
-        (name, *part_in_words(part, step_s), grade_of(part), part.how)
-        for name, part in (diagnosis.split.items() if step_s else ())
-    )
-    title = f"Where a step of {units.seconds(step_s)} goes"
-    headings = ("part", "each step", "share", "how it is known", "from what")
-    return Fold(title, tables=(Table(title, headings, rows),))
 
 
 def _of_line(comparison: Comparison, where: str) -> str:

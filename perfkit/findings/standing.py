@@ -197,7 +197,7 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     """Every variant: group by group, the fastest first, then limits and the untimed.
 
     Microbenchmarks, which nothing compares, come in their own order. Of a race
-    only the sides stand there: what leaves a part of one out explains them.
+    only the sides stand there: an old file also has sides without a part of their work.
     """
     if microbenchmarks(finding.notes):
         return _of_parts(finding)

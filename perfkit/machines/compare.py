@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.charts.canvas import Figure
-from perfkit.documents import load
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
-from perfkit.errors import BadFileError, BadParameterError
-from perfkit.findings.diagnosis import Diagnosis
+from perfkit.errors import BadParameterError
+from perfkit.findings import store
 from perfkit.findings.page.export import laid_out, page_of, save
 from perfkit.findings.report import in_html
 from perfkit.findings.shown import Shown, frame, registered
@@ -24,7 +23,6 @@ from perfkit.machine.record import computing
 from perfkit.machines.record import (
     HALF,
     STEP,
-    Document,
     Key,
     Passport,
     Side,
@@ -221,45 +219,32 @@ class TwoMachines(Pictured):
 
 
 def compare(
-    a: Document | str | Path, b: Document | str | Path, *, guess: str = ""
+    a: Passport | str | Path, b: Passport | str | Path, *, guess: str = ""
 ) -> TwoMachines:
     """Show how the same training differs on two machines, and in which part.
 
     Args:
-        a: A passport of the first machine, or its file. Two diagnoses of the same
-            training can be compared too.
+        a: A passport of the first machine, or its file.
         b: The same for the second machine.
         guess: What you expect, to show in the report.
 
     Raises:
-        BadFileError: A file is none of these, or this perfkit cannot read it.
-        BadParameterError: The two are of different kinds.
+        BadFileError: A file is no passport, or this perfkit cannot read it.
+        BadParameterError: One of them is neither a passport nor the name of a file.
     """
-    pair = _read(a), _read(b)
-    if type(pair[0]) is not type(pair[1]):
-        raise BadParameterError(
-            f"A is a {pair[0].kind} and B a {pair[1].kind}; give two of one kind, best "
-            "two passports: run `perfkit passport -o NAME.json` on each machine."
-        )
-    sides = side_of(pair[0]), side_of(pair[1])
+    sides = side_of(_read(a)), side_of(_read(b))
     rows, facts = compare_rows(*sides), differing_facts(*sides)
     return TwoMachines(a=sides[0], b=sides[1], rows=rows, facts=facts, guess=guess)
 
 
-def _read(source: Document | str | Path) -> Document:
-    if isinstance(source, Passport | Diagnosis):
+def _read(source: Passport | str | Path) -> Passport:
+    if isinstance(source, Passport):
         return source
-    if not isinstance(source, str | Path):
-        raise BadParameterError(
-            f"{plain(repr(source), 60)} cannot be compared; give a passport, a "
-            "diagnosis, or the file of one."
-        )
-    document = load(source)
-    if isinstance(document, Passport | Diagnosis):
-        return document
-    raise BadFileError(
-        f"{plain(Path(source).name)} does not hold the parts of a step; give the file "
-        "of a passport or of a diagnosis."
+    if isinstance(source, str | Path):
+        return store.read(source, Passport)
+    raise BadParameterError(
+        f"{plain(repr(source), 60)} cannot be compared; give a passport, or its file: "
+        "run `perfkit passport -o NAME.json` on each machine."
     )
 
 

@@ -1,7 +1,7 @@
 """A machine in one small file: the passport, written, read again, and as rows.
 
 A passport may come from anybody, so it is read as data and checked against its types.
-A ``Side`` is what one machine measured, row by row; a diagnosis has one as well.
+A ``Side`` is what one machine measured, row by row.
 """
 
 import functools
@@ -11,11 +11,10 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
     encode,
     faults_of_machine,
@@ -24,14 +23,7 @@ from perfkit.findings.reading import (
 )
 from perfkit.findings.shown import Saved
 from perfkit.findings.text import minute, one_line
-from perfkit.findings.training import (
-    ENDED,
-    PARTS,
-    UNEXPLAINED,
-    Part,
-    Training,
-    seconds,
-)
+from perfkit.findings.training import ENDED, PARTS, Part, Training, seconds
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -226,7 +218,6 @@ def _shortened(value: Any) -> Any:
 
 # What a machine measured, row by row.
 
-Document: TypeAlias = Passport | Diagnosis
 # The training a row belongs to, "" for a microbenchmark, and which part of it.
 Key = tuple[str, str]
 # What stands in place of a part in the row of a whole step.
@@ -244,11 +235,6 @@ _MOST_OF_STEP = 100.0
 # Fewer samples than this say nothing of a load.
 _ENOUGH_SAMPLES = 5
 _LONGEST = 60
-# Facts of a diagnosis that say what was trained, and not how it went.
-_SETTINGS = (
-    *("model", "parameters", "layers", "data", "batch", "steps", "policy", "element"),
-    *("eager", "steps_per_execution", "xla", "metrics", "callbacks", "validation"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,46 +330,18 @@ class Side:
         return statistics.fmean(values) if len(values) >= _ENOUGH_SAMPLES else None
 
 
-def side_of(document: Document) -> Side:
-    """Read what a document measured."""
-    origin = f"{document.machine.summary}, recorded {minute(document.recorded)}"
-    rates: tuple[BenchmarkRate, ...] = ()
-    if isinstance(document, Passport):
-        label = one_line(document.label, _LONGEST)
-        origin = ", ".join(filter(None, (label, origin)))
-        trainings, rates = document.trainings, document.microbenchmarks
-        floors = document.noise_floors
-    else:
-        trainings = (_training_of(document),)
-        floors = {TRAININGS: document.noise_floor or 1.0}
+def side_of(passport: Passport) -> Side:
+    """Read what a passport's machine measured."""
+    origin = f"{passport.machine.summary}, recorded {minute(passport.recorded)}"
+    label = one_line(passport.label, _LONGEST)
     return Side(
-        origin=origin,
-        machine=document.machine,
-        samples=document.samples,
-        values=dict(_values(trainings, rates)),
-        jobs={training.title: _job(training) for training in trainings},
-        floors=floors,
+        origin=", ".join(filter(None, (label, origin))),
+        machine=passport.machine,
+        samples=passport.samples,
+        values=dict(_values(passport.trainings, passport.microbenchmarks)),
+        jobs={training.title: _job(training) for training in passport.trainings},
+        floors=passport.noise_floors,
     )
-
-
-def _training_of(diagnosis: Diagnosis) -> Training:
-    """The training of a diagnosis as it was given, as a passport holds one."""
-    facts, step, split = diagnosis.facts, diagnosis.step, diagnosis.split
-    about: dict[str, Any] = {"name": diagnosis.training, "batch": 0}
-    about["job"] = {name: facts[name] for name in _SETTINGS if name in facts}
-    if step is None or step.median_s <= 0:
-        reason = "The training as given could not be measured."
-        return Training(**about, missing=reason)
-    rounds = (t for t in diagnosis.trials if t.variant == diagnosis.baseline)
-    trials = sum(t.outcome == "completed" and not t.is_try for t in rounds)
-    parts = tuple(
-        Part(name=name, seconds=part.seconds, low=part.low, high=part.high)
-        for name in PARTS
-        if (part := split.get(name)) and part.grade != "not tested"
-        if name != UNEXPLAINED
-    )
-    about |= {"seconds": step.median_s, "low": step.low, "high": step.high}
-    return Training(**about, trials=trials, parts=parts)
 
 
 def _values(

@@ -30,7 +30,7 @@ def step(seconds, name="a", **parts):
 @pytest.mark.parametrize(
     "found",
     [
-        diagnosis(causes=(), together=None, ceiling=None, split={}),
+        diagnosis(causes=(), together=None, ceiling=None),
         diagnosis(ceiling=gain(0.4, 0.5)),
         diagnosis(causes=tuple(cause("callback", f"{n}", 1e9) for n in range(60))),
         diagnosis(step=None),

@@ -38,7 +38,7 @@ def test_an_account_keeps_one_file_which_is_a_page_and_no_machine(tmp_path, caps
     said = capsys.readouterr().err.removesuffix("\n")
     assert said.startswith("perfkit: ")
     assert "\n" not in said
-    assert "does not hold the parts of a step" in said
+    assert "is not a passport but an account" in said
 
 
 TIMES = ("wall_s", "once_s", "elsewhere_s", "traced_s", "looking_s", "sampling_s")

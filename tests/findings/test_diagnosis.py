@@ -18,10 +18,6 @@ from tests.training.diagnose.diagnosed import LOGGER, cause, diagnosis
         ({"ceiling": {"estimate": 2.0, "low": 3.0, "high": 4.0}}, "the ceiling lies"),
         ({"causes": [{"cause": "x"}]}, "not a valid diagnosis"),
         ({"untested": {str(n): "" for n in range(501)}}, "more than 500 untested"),
-        (
-            {"split": {"input": {"seconds": -1.0, "grade": "inferred", "how": ""}}},
-            "a part of a step",
-        ),
         ({"noise_floor": 0.0}, "noise floor"),
     ],
 )

@@ -164,11 +164,9 @@ def test_several_devices():
 
 
 def test_a_diagnosis():
-    """A training on the card is diagnosed, with what copying takes of a step."""
+    """A training on the card is diagnosed."""
     found = perfkit.diagnose(make_training, budget=180, folder=KEPT)
     assert len(found.table())
-    # It may be too little to be shown, but then it is known to be no more than that.
-    assert found.split["transfer"].high is not None
 
 
 def test_a_profile():

@@ -17,7 +17,6 @@ from tests.hostile import shown
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines import pairs
 from tests.machines.pairs import changed, each
-from tests.training.diagnose.diagnosed import diagnosis
 
 
 def show(two):
@@ -220,20 +219,6 @@ def test_what_belongs_to_the_machine_is_a_fact_and_another_precision_no_comparis
     assert compare(a, mixed).verdict == "not measured"
 
 
-def test_two_diagnoses_of_one_training_are_compared():
-    a = diagnosis()
-    assert compare(a, a).verdict in ("no difference shown", "too noisy to say")
-    names = ("median_s", "low", "high")
-    step = {name: 3 * getattr(a.step, name) for name in names}
-    slow = changed(a, step=changed(a.step, **step))
-    assert compare(a, slow).verdict == "slower"
-    show(compare(a, slow))
-    assert compare(a, changed(a, step=None)).verdict == "not measured"
-    assert compare(a, changed(a, training="another")).verdict == "not measured"
-    another_batch = changed(a, facts=a.facts | {"batch": 7})
-    assert compare(a, another_batch).verdict == "not the same job"
-
-
 NOTHING = {"trainings": (), "microbenchmarks": (), "samples": {}, "label": ""}
 
 
@@ -275,12 +260,10 @@ def test_the_command_writes_the_page_and_a_guess_stands_everywhere(files, capsys
 def test_what_cannot_be_compared_is_one_sentence(files, capsys):
     odd = files[0].with_name("odd.json")
     odd.write_bytes(b'{"kind": "recipe", "schema": 1}')
-    with pytest.raises(BadFileError, match="not a finding but a recipe"):
+    with pytest.raises(BadFileError, match="not a passport but a recipe"):
         perfkit.compare(files[0], odd)
     assert cli.main(["compare", str(files[0]), str(odd)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
-    with pytest.raises(BadParameterError, match="give two of one kind"):
-        perfkit.compare(files[0], diagnosis())
     for nothing in (7, made.finding()):
         with pytest.raises(BadParameterError, match="cannot be compared"):
             perfkit.compare(files[0], nothing)

@@ -424,7 +424,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, inferences, at_once)
         causes = gains.rank((*proved, *inferences))
-        gpus = len(self._machine.gpus)
         limits = [change.name for change in self._changes if change.ceiling]
         open_still = rounds.unmeasured(self._changes, measured)
         if "eager" in self._untested:
@@ -439,7 +438,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             verdict=Verdict(headline=""),
             healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
-            split=gains.split(step, self._changes, measured, self._facts, gpus=gpus),
             together=together,
             ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,

@@ -8,7 +8,7 @@ from perfkit.engine.live import NO_TURNS
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.statistics import Comparison, Sure
 from perfkit.findings import account_report, load
-from perfkit.findings.account import SET_UP, Account, Tip
+from perfkit.findings.account import COMPUTING, SET_UP, Account, Tip
 from perfkit.findings.diagnosis import (
     WITHOUT_INPUT,
     WITHOUT_OBSERVERS,
@@ -33,6 +33,8 @@ _MOST_FIXES = 3
 _LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
 _DIFFER = 0.1
+# A training whose time is computing by more than this is compute-bound.
+_COMPUTE_BOUND = 0.5
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
 # What is known where a ceiling brings much, and no change of what it leaves out.
@@ -187,13 +189,15 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     left_out = diagnosis.left_out
     comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
-    work = "Most of a step is computing, so only less computing makes it faster."
+    work = (
+        "Most of its time goes into computing, so only less computing makes it faster."
+    )
     return Verdict(
         headline=headline,
         much=text,
         sure="sure" if is_sure else "likely",
         warnings=warnings,
-        next=work if _is_compute_bound(diagnosis) else "",
+        next=work if _computing_share(diagnosis) > _COMPUTE_BOUND else "",
     )
 
 
@@ -343,8 +347,11 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
     if plan := _to_give(diagnosis):
         yield f"Planned from its first steps: {plan}"
     yield from _ends(diagnosis)
-    if diagnosis.healthy and _is_little(diagnosis) and _is_compute_bound(diagnosis):
-        yield "It is compute-bound: it spends most of a step computing."
+    computing = _computing_share(diagnosis)
+    if diagnosis.healthy and _is_little(diagnosis) and computing > _COMPUTE_BOUND:
+        share = units.percent(computing)
+        account = f"by its account, {share} of its time goes into computing"
+        yield f"It is compute-bound: {account}."
     yield from _remarks(diagnosis)
 
 
@@ -414,10 +421,16 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _is_compute_bound(diagnosis: Diagnosis) -> bool:
-    """Whether what no change takes away is shown to be most of a step."""
-    step, work = diagnosis.step, diagnosis.split.get("compute")
-    return bool(step and work and (work.low or 0.0) > step.median_s / 2)
+def _computing_share(diagnosis: Diagnosis) -> float:
+    """The share of its time that its account charges to computing; 0 if unknown.
+
+    Starting operations is no computing, and without a trace nobody knows what is.
+    """
+    account = diagnosis.account
+    if account is None or account.untraced:
+        return 0.0
+    starting_s = sum(line.starting_s for line in account.lines)
+    return account.share(account.kinds[COMPUTING] - starting_s)
 
 
 # What an account adds: where the seconds go, beside the swaps.

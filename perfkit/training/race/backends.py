@@ -1,8 +1,7 @@
 """Races across versions and backends of Keras: 2 or 3, TensorFlow, JAX or PyTorch.
 
 Nothing in a side is changed but its first weights, and all sides are counted by the
-same callbacks of Keras. So it says how fast each is, and not where a step's time goes:
-that is read from TensorFlow's graphs.
+same callbacks of Keras.
 """
 
 import contextlib
@@ -24,7 +23,6 @@ from perfkit.machine.environment import BACKENDS
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.loops import Told
 from perfkit.training.diagnose import failure
-from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import (
     Facts,
@@ -39,7 +37,7 @@ from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.tracing import Tracing
 from perfkit.training.race import start
 from perfkit.training.race.learning import FIRST_STEP, Difference
-from perfkit.training.race.question import Race, fold
+from perfkit.training.race.question import BRIEF_ROUNDS, Race, fold
 from perfkit.training.race.sides import InPlace, Side, Work
 
 # A note of a trial: the most memory that its process has held, in bytes.
@@ -131,15 +129,15 @@ class KerasRace(Race):
         default_factory=dict, metadata=NOT_ASKED
     )
     folder: str = field(default="", metadata=NOT_ASKED)
+    rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
 
     def look(self, side: Side) -> Callable[[], Iterator[Any]]:
         """Make the first look at a side, which notes its facts and first losses."""
         return KerasLook(side, self.folder)
 
-    def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
+    def work(self, side: Side) -> Callable[[], Iterator[Any]]:
         """Make a trial of a side."""
-        facts = self.facts.get(side.name, Facts())
-        return KerasWork(side, facts, left_out, self.folder)
+        return KerasWork(side, self.facts.get(side.name, Facts()), self.folder)
 
     def differences(
         self, side: Side, measured: Measurement | None
@@ -169,10 +167,8 @@ class KerasRace(Race):
                 yield f"{side.name}: {start.in_words(new, base)}"
         yield from super()._same_job(measured)
 
-    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
-        same_job = tuple(self._same_job(measured))
-        job = (Fold("Is it the same job?", same_job),) if same_job else ()
-        return (*self._beside_the_rate(measured), *job, *self.packages)
+    def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
+        return (*self._beside_the_rate(measured), *super()._folds(measured))
 
     def _beside_the_rate(self, measured: Measurement) -> tuple[Fold, ...]:
         """Lay beside each other what the sides take besides their steps."""

@@ -7,7 +7,7 @@ edited copy against that file; the ladder reads them from the folder of findings
 import ast
 import contextlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.store import FOLDER, read
 from perfkit.findings.text import plain
+from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.replay import (
     MEASURE,
     Replay,
@@ -49,7 +50,7 @@ from perfkit.training.diagnose.maker import (
 )
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
-from perfkit.training.race.question import Race
+from perfkit.training.race.question import BRIEF_ROUNDS, Race
 from perfkit.training.race.race import UNWRITTEN, RaceSession, is_unwritten
 from perfkit.training.race.sides import InPlace, Side
 
@@ -149,6 +150,8 @@ class EditedRace(Race):
     A batch of another size is an edit that the course asks for, and no other job.
     """
 
+    rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
+
     def is_retuned(self, side: Side) -> bool:
         """Whether the edited training has another batch size."""
         return len({facts.batch for facts in self.facts.values()}) > 1
@@ -245,7 +248,6 @@ def ladder(
             guess=guess,
             seed=seed,
             folder=home,
-            explains=False,
         )
     finding = watch_here(session)
     return replace(read_ladder(original, home, finding), race=finding)

@@ -13,36 +13,26 @@ from typing import Any, ClassVar
 
 from perfkit import units
 from perfkit.engine.host import Environment, Place
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Table
-from perfkit.findings.reports import TYPED, part_in_words
+from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.words import failures
-from perfkit.training.diagnose.causes import applicable
-from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.gains import split, step_of
 from perfkit.training.diagnose.maker import digest
-from perfkit.training.diagnose.rounds import AS_GIVEN, baseline, to_variant
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, First, Side, Work
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
-# What a reader calls the parts of a step.
-_PARTS = {
-    "input": "waiting for input",
-    "transfer": "copying to the device",
-    "dispatch": "dispatch overhead",
-    "callbacks": "callbacks, metrics and progress bar",
-    "epoch ends": "ends of epochs",
-    "compute": "compute",
-}
+# Rounds that a budget has room for if nobody gives one. A race on other backends, of a
+# patch or for a rung of the ladder is brief.
+PLANNED_ROUNDS, BRIEF_ROUNDS = 8, LEAST_ROUNDS + 1
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
 _LEARNS = (
@@ -75,6 +65,7 @@ class Race(Experiment):
         facts: Of each side's training, by its name; none before they were looked at.
         typed: The command that asks for it, without paths.
         packages: Those whose versions differ between the sides' environments.
+        rounds: For how many a budget has room where nobody gives one.
 
     Class attributes:
         noise: What the same code differs by where no control was run; None if unknown.
@@ -87,6 +78,7 @@ class Race(Experiment):
     facts: Mapping[str, Facts] = field(default_factory=dict, metadata=NOT_ASKED)
     typed: str = field(default="", metadata=NOT_ASKED)
     packages: tuple[Fold, ...] = field(default=(), metadata=NOT_ASKED)
+    rounds: int = field(default=PLANNED_ROUNDS, metadata=NOT_ASKED)
 
     @property
     def baseline(self) -> str:
@@ -118,9 +110,9 @@ class Race(Experiment):
         """Make the first look at a side, which notes its facts."""
         return First(side)
 
-    def work(self, side: Side, *left_out: Change) -> Callable[[], Iterator[Any]]:
-        """Make a trial of a side, without these parts of it."""
-        return Work(side, self.facts.get(side.name, Facts()), left_out)
+    def work(self, side: Side) -> Callable[[], Iterator[Any]]:
+        """Make a trial of a side."""
+        return Work(side, self.facts.get(side.name, Facts()))
 
     def is_over(self, measured: Measurement) -> bool:
         """Whether no round is to follow, whatever the rates say."""
@@ -158,7 +150,7 @@ class Race(Experiment):
             verdict,
             warnings=(*verdict.warnings, *jobs),
             because=failures(measured),
-            folds=self._folds(nearest, measured),
+            folds=self._folds(measured),
         )
 
     def _compare(self, side: Side, measured: Measurement) -> Verdict:
@@ -199,15 +191,11 @@ class Race(Experiment):
         """What to do where there were too few rounds."""
         return _TOO_FEW
 
-    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
-        """Where the time of a step goes, whether it is the same job, what else differs.
-
-        Those that would be empty are left out.
-        """
-        steps = where((self.sides[0], nearest), self.facts, measured)
+    def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
+        """Whether it is the same job, and what else differs; none that is empty."""
         same_job = tuple(self._same_job(measured))
         job = (Fold("Is it the same job?", same_job),) if same_job else ()
-        return (*steps, *job, *self.packages)
+        return (*job, *self.packages)
 
     def differences(
         self, side: Side, measured: Measurement | None
@@ -395,71 +383,11 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
 
 
-def without(side: str, change: Change) -> str:
-    """The name of a side with a part of it left out."""
-    return f"{side}, {change.name}"
-
-
-def ceilings(facts: Facts) -> tuple[Change, ...]:
-    """Leave whole parts of a step out: input, callbacks, most of Python."""
-    changes, _ = applicable(facts)
-    return tuple(
-        change
-        for change in changes
-        if change.ceiling
-        or change.cause == "step-overhead"
-        # A single callback has no group that leaves all of them out at once.
-        or (change.cause == "callback" and not change.after)
-    )
-
-
-def where(
-    sides: Sequence[Side], facts: Mapping[str, Facts], measured: Measurement
-) -> tuple[Fold, ...]:
-    """Lay the parts of these sides' steps beside each other; none if unmeasured."""
-    columns = {s.name: _parts(s.name, facts[s.name], measured) for s in sides}
-    columns = {name: column for name, column in columns.items() if column}
-    rows = tuple(
-        (label, *(column.get(name, "") for column in columns.values()))
-        for name, label in _PARTS.items()
-        if any(name in column for column in columns.values())
-    )
-    return fold("Where the time of a step goes", ("part of a step", *columns), rows)
-
-
 def fold(
     title: str, headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
 ) -> tuple[Fold, ...]:
     """A table under a title; nothing where it has no rows."""
     return (Fold(title, tables=(Table("", headings, rows),)),) if rows else ()
-
-
-def _parts(side: str, facts: Facts, measured: Measurement) -> dict[str, str]:
-    """The seconds of each part of a side's step; empty where they were not measured."""
-    applied = ceilings(facts)
-    # The diagnosis splits a step, and knows variants by these names.
-    names = {side: AS_GIVEN}
-    names |= {without(side, change): change.name for change in applied}
-    if side == measured.baseline:
-        names[CONTROL] = CONTROL
-    view = Measurement(
-        variants=(baseline(), *map(to_variant, applied)),
-        trials=tuple(
-            replace(trial, variant=names[trial.variant])
-            for trial in measured.trials
-            if trial.variant in names
-        ),
-        notes=measured.notes,
-        baseline=AS_GIVEN,
-    )
-    step = step_of(view, facts)
-    if step is None or not view.comparisons:
-        return {}
-    candidates, _ = applicable(facts)
-    # The samples show a GPU, whose copies are not timed.
-    gpus = int(any(name.startswith("gpu0_") for name in measured.samples))
-    parts = split(step, candidates, view, facts, gpus=gpus)
-    return {n: part_in_words(part, step.median_s)[0] for n, part in parts.items()}
 
 
 def packages(

@@ -39,7 +39,13 @@ from perfkit.training.diagnose.source import UNREADABLE, of_kind
 from perfkit.training.race import learning
 from perfkit.training.race.backends import KerasRace
 from perfkit.training.race.commits import changed
-from perfkit.training.race.question import Race, in_times, lower, packages
+from perfkit.training.race.question import (
+    BRIEF_ROUNDS,
+    Race,
+    in_times,
+    lower,
+    packages,
+)
 from perfkit.training.race.rounds import (
     WholeRace,
     budget_for,
@@ -83,7 +89,6 @@ class RaceSession(Session):
         seed: int | None = None,
         folder: Path | None = None,
         worse: float | None = None,
-        explains: bool = True,
         close: Callable[[], object] = nothing,
     ) -> None:
         if budget is not None:
@@ -108,8 +113,6 @@ class RaceSession(Session):
             if set(backends.values()) != {"tensorflow"}:
                 sides = self._race.sides
                 self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
-        # What a step is made of is told by changes to TensorFlow's graphs.
-        self._explains = explains and not isinstance(self._race, KerasRace | WholeRace)
         self._launchers: Launchers | None = None
         super().__init__(
             self._race,
@@ -143,7 +146,6 @@ class RaceSession(Session):
     def cannot_run(self) -> bool:
         """Whether a side failed in each of its trials."""
         trials = self.finding.trials if self.finding else ()
-        # Only whole sides count: a variant without a part may fail by itself.
         names = [side.name for side in self._race.sides]
         ends = ([t.has_failed for t in trials if t.variant == name] for name in names)
         return any(failures and all(failures) for failures in ends)
@@ -188,13 +190,7 @@ class RaceSession(Session):
             baseline=race.baseline,
             budget=self._budget,
             seed=self._seed,
-            choose=functools.partial(
-                choose_variants,
-                race,
-                budget=self._budget,
-                worse=self._worse,
-                explains=self._explains,
-            ),
+            choose=functools.partial(choose_variants, race, worse=self._worse),
             **options,
         )
 
@@ -223,7 +219,7 @@ class RaceSession(Session):
                     return
                 race = replace(race, facts={**race.facts, side.name: facts})
             if self._auto:
-                self._budget = budget_for(race, explains=self._explains)
+                self._budget = budget_for(race)
         self._race = self.experiment = race
 
     def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
@@ -460,11 +456,10 @@ def open_proof(
         )
         typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
         return RaceSession(
-            Race(sides=sides, typed=typed),
+            Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS),
             budget=in_seconds(None),
             seed=seed,
             folder=home_of(folder),
-            explains=False,
             close=copy.close,
         )
     except BaseException:

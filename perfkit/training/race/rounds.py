@@ -1,8 +1,7 @@
-"""Which trials a round of a race holds, and the races of whole scripts.
+"""When a race needs another round, and the races of whole scripts.
 
-A round holds the sides alone, later what explains a difference too. A whole script runs
-from its first line to its end: that compares what has no step in common, such as a
-script with ten fits, an agent, a data preparation.
+A whole script runs from its first line to its end: that compares what has no step in
+common, such as a script with ten fits, an agent, a data preparation.
 """
 
 import math
@@ -26,10 +25,9 @@ from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.findings.text import as_sentence
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.words import failures
-from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.maker import contain
-from perfkit.training.diagnose.rounds import to_variant, trial_s
-from perfkit.training.race.question import Race, ceilings, without
+from perfkit.training.diagnose.rounds import trial_s
+from perfkit.training.race.question import Race
 from perfkit.training.race.sides import InPlace, Side
 
 # Without a budget so many rounds are enough, where they take so many seconds.
@@ -80,7 +78,7 @@ class WholeRace(Race):
     budget: float = field(default=math.inf, metadata=NOT_ASKED)
     auto: bool = field(default=False, metadata=NOT_ASKED)
 
-    def work(self, side: Side, *left_out: Change) -> WholeWork:
+    def work(self, side: Side) -> WholeWork:
         """Make a run of a side."""
         return WholeWork(side)
 
@@ -170,7 +168,7 @@ class WholeRace(Race):
     def _next(self, measured: Measurement) -> str:
         return self.too_few(measured) or super()._next(measured)
 
-    def _folds(self, nearest: Side, measured: Measurement) -> tuple[Fold, ...]:
+    def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
         return self.packages
 
 
@@ -190,29 +188,19 @@ def _in_tens(seconds: float) -> int:
     return 10 * math.ceil(seconds / 10)
 
 
-# Rounds of the sides alone, as planned; then rounds with what explains.
-_ROUNDS, _WHY_ROUNDS = 6, 2
 # An interval this narrow needs no more rounds.
 _NARROW = 0.025
 # After so many rounds without any rate there will be none.
 _TRIED = 2
 _SHORTEST_S, _LONGEST_S = 60.0, 600.0
-# The share of a budget after which a difference that is shown is explained.
-_EXPLAIN_AFTER = 0.4
 
 
 def choose_variants(
-    race: Race,
-    measured: Measurement,
-    *,
-    budget: float,
-    worse: float | None = None,
-    explains: bool = True,
+    race: Race, measured: Measurement, *, worse: float | None = None
 ) -> tuple[Variant, ...]:
     """Return the variants of the next round; none if another round is useless.
 
-    A race that was asked whether a side is worse is over once that is decided. One that
-    ``explains`` leaves a part of its budget for why the sides differ.
+    A race that was asked whether a side is worse is over once that is decided.
     """
     variants = tuple(race.make_variants().values())
     rounds = max((trial.round for trial in measured.trials), default=0)
@@ -226,31 +214,8 @@ def choose_variants(
     noise = measured.noise_floor or race.noise
     if worse is not None and decided(compared, worse, noise) is not None:
         return ()
-    spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
-    differ = any(c and not c.is_noise for c in compared)
-    narrow = all(c and c.half_width <= _NARROW for c in compared)
-    if not differ:
-        return () if narrow else variants
-    ablations = tuple(_ablations(race, measured)) if explains else ()
-    counts = (len(measured.trials_of(variant.name)) for variant in ablations)
-    repeats = min(counts, default=_WHY_ROUNDS)
-    if repeats >= _WHY_ROUNDS and narrow:
-        return ()
-    if narrow or repeats or spent > _EXPLAIN_AFTER * budget:
-        return (*variants, *ablations)
-    return variants
-
-
-def _ablations(race: Race, measured: Measurement) -> Iterator[Variant]:
-    """Yield the baseline and its fastest rival, each without a part of its step."""
-    rivals = tuple(side.name for side in race.sides[1:])
-    fastest = [timing.variant for timing in measured.fastest(rivals)[:1]]
-    explained = [s for s in race.sides if s.name in (race.baseline, *fastest)]
-    for side in explained:
-        for change in ceilings(race.facts[side.name]):
-            variant = to_variant(change, race.work(side, change))
-            name = without(side.name, change)
-            yield replace(variant, name=name, against=side.name)
+    is_narrow = all(c and c.half_width <= _NARROW for c in compared)
+    return () if is_narrow else variants
 
 
 def decided(
@@ -277,14 +242,10 @@ def decided(
     return False if is_complete and all(c.low >= limit for c in plain) else None
 
 
-def budget_for(race: Race, *, explains: bool = True) -> float:
+def budget_for(race: Race) -> float:
     """Seconds that a race needs, ten minutes at most."""
     sides = [race.facts[side.name] for side in race.sides]
     trials = [trial_s(facts.ready_s, facts.step_s) for facts in sides]
+    # The control repeats the first.
     round_s = sum(trials) + trials[0]
-    needed = (LEAST_ROUNDS + 1) * round_s
-    if explains:
-        ends = ((sides[0], trials[0]), (sides[-1], trials[-1]))
-        why_s = sum(len(ceilings(facts)) * each_s for facts, each_s in ends)
-        needed = _ROUNDS * round_s + _WHY_ROUNDS * (round_s + why_s)
-    return min(_LONGEST_S, max(_SHORTEST_S, needed, 2 * (trials[0] + trials[-1])))
+    return min(_LONGEST_S, max(_SHORTEST_S, race.rounds * round_s))

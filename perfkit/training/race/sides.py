@@ -19,7 +19,7 @@ from perfkit.engine.tick import Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.machine import environment
 from perfkit.questions.shared.loops import Told
-from perfkit.training.diagnose.change import Change, nothing
+from perfkit.training.diagnose.change import nothing
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.look import contained, look
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
@@ -86,15 +86,9 @@ class First(InPlace):
 
 @dataclass(frozen=True)
 class Work(InPlace):
-    """A trial of a side.
-
-    Attributes:
-        facts: Of its training as it is.
-        changes: What is changed in it, to learn where its time goes.
-    """
+    """A trial of a side; ``facts`` are those of its training."""
 
     facts: Facts
-    changes: tuple[Change, ...] = ()
 
     def __call__(self) -> Iterator[Told]:
         """Train, and note how the loss goes down."""
@@ -116,7 +110,7 @@ class Work(InPlace):
 
     def train(self, maker: Callable[[], Any]) -> Generator[Told]:
         """Train what this makes, in a process that reaches no file of the user's."""
-        return contained(maker, self.facts, self.changes)
+        return contained(maker, self.facts)
 
 
 @dataclass(frozen=True, kw_only=True)

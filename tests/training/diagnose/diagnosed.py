@@ -7,7 +7,6 @@ from perfkit.findings.diagnosis import (
     Cause,
     Diagnosis,
     Gain,
-    Part,
     Seconds,
     Together,
 )
@@ -77,10 +76,6 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
         ),
         "healthy": not any(one.kind == "defect" for one in causes),
         "causes": tuple(causes),
-        "split": {
-            "input": Part(seconds=0.022, grade="measured here", how="from the ceiling"),
-            "unexplained": Part(seconds=0.010, grade="inferred"),
-        },
         "together": Together(
             changes=("parallel map", "without CSVLogger"),
             speedup=_gain_of(found, TOGETHER),

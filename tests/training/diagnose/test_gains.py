@@ -1,7 +1,10 @@
 from dataclasses import replace
 
+import pytest
+
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.training.diagnose import gains
+from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.training.diagnose.diagnosed import cause
 from tests.training.diagnose.measurements import (
@@ -9,7 +12,9 @@ from tests.training.diagnose.measurements import (
     MAP,
     at_rates,
     change,
+    in_rounds,
     measured,
+    stepping,
 )
 
 LOGGER = change("without logger", "callback")
@@ -139,3 +144,22 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9
+
+
+def test_only_the_training_without_its_input_is_its_ceiling():
+    every = change("without callbacks", "callback", ceiling=True)
+    found = measured(without_callbacks=2.0, without_input=2.5)
+    assert gains.ceiling([every], found) is None
+    limit = gains.ceiling([every, CEILING], found)
+    assert limit.estimate == pytest.approx(2.5, rel=0.02)
+
+
+def test_a_step_holds_its_share_of_an_epoch_s_end():
+    def make(name, like, number):
+        step_s = 0.01 * (1 + 0.001 * (-1) ** (number + (name == AS_GIVEN)))
+        return stepping(name, number, step_s, (0.5,))
+
+    found = in_rounds([AS_GIVEN, "without input"], make, rounds=4)
+    step = gains.step_of(found, Facts(batch=10))
+    # An epoch has 100 steps.
+    assert step.median_s == pytest.approx(0.015, rel=0.01)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.findings.diagnosis import Gain, Part, Seconds
+from perfkit.findings.diagnosis import Gain, Seconds
 from perfkit.findings.page.export import findings_page
 from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.causes import KNOWN, applicable
@@ -11,12 +11,13 @@ from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from perfkit.training.diagnose.verdict import verdict_of
 from tests.findings.made import failed
+from tests.training.account.accounts import account, line
 from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
 from tests.training.diagnose.measurements import measured
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 LIMIT = cause("input-bound", "without input", 3.6, subject="Without any input it")
-COMPUTE = {"compute": Part(seconds=0.03, low=0.02, high=0.031, grade="inferred")}
+WORKING = account(line(20, computing=8.0))
 OPEN = {"verdict": "too noisy to say", "low": 0.6, "high": 1.9}
 
 
@@ -155,7 +156,7 @@ def test_a_healthy_training_is_called_that_where_nothing_is_left_open():
         said = verdict_of(diagnosis(causes=(little,), ceiling=None, **more)).headline
         assert said.endswith("ompile the steps with XLA.")
         assert said.startswith("Nothing is wrong with this training.") == (not more)
-    said = verdict_of(diagnosis(causes=(), ceiling=None, split=COMPUTE))
+    said = verdict_of(diagnosis(causes=(), ceiling=None, account=WORKING))
     assert said.headline == "Nothing is wrong with this training."
     assert said.sure == "sure"
     assert "no change is shown to bring 5.0 % or more" in said.much
@@ -178,7 +179,7 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
     known = limit.speedup if change == "without input" else None
     for others in ((), (replace(XLA, speedup=gain(1.2)),)):
         causes = gains.rank((limit, *others))
-        found = diagnosis(causes=causes, ceiling=known, split=COMPUTE)
+        found = diagnosis(causes=causes, ceiling=known, account=WORKING)
         said = verdict_of(found)
         if kind == "defect" or size in LARGE:
             assert "Nothing is wrong" not in said.headline
@@ -274,12 +275,21 @@ def test_what_its_own_code_ends_after_some_steps_is_no_training_that_cannot_run(
     assert said.sure == ""
 
 
-def test_a_training_is_called_compute_bound_as_far_as_that_is_shown():
-    little = replace(COMPUTE["compute"], seconds=0.012, low=0.01, high=0.014)
-    for split, said in ((COMPUTE, True), ({}, False), ({"compute": little}, False)):
-        found = diagnosis(causes=(), ceiling=None, split=split)
-        assert ("less computing" in verdict_of(found).next) == said
-        assert bool(because(found, "compute-bound")) == said
+@pytest.mark.parametrize(
+    ("made", "is_bound"),
+    [
+        (WORKING, True),
+        (None, False),
+        (account(line(20, computing=4.9)), False),
+        (account(line(20, computing=8.0, starting_s=3.1)), False),
+        (replace(WORKING, untraced="Another profiler runs."), False),
+    ],
+    ids=["computing", "no account", "less", "starting", "untraced"],
+)
+def test_a_training_is_called_compute_bound_as_far_as_its_account_shows(made, is_bound):
+    found = diagnosis(causes=(), ceiling=None, account=made)
+    assert ("less computing" in verdict_of(found).next) == is_bound
+    assert bool(because(found, "80 % of its time goes into computing")) == is_bound
 
 
 def test_a_gain_that_is_hardly_known_is_told_without_a_number():

@@ -28,7 +28,7 @@ from perfkit.training.race import race as sessions
 from perfkit.training.race import start
 from perfkit.training.race.backends import MEMORY, KerasRace
 from perfkit.training.race.learning import FIRST_STEP
-from perfkit.training.race.question import Race
+from perfkit.training.race.question import BRIEF_ROUNDS, Race
 from perfkit.training.race.rounds import WholeRace
 from perfkit.training.race.sides import Asked
 from tests.training.race.built import NEW, OLD, facts, measured, sides
@@ -299,7 +299,7 @@ def test_sides_on_another_keras_make_such_a_race_and_others_none(monkeypatch, tm
     session = sessions.open_race(asked)
     assert isinstance(session._race, KerasRace)
     assert set(session._race.backends.values()) == {"jax"}
-    assert not session._explains
+    assert session._race.rounds == BRIEF_ROUNDS
     whole = Asked(trainings=(tmp_path / "train.py",), env=("A=1",), whole=True)
     assert type(sessions.open_race(whole)._race) is WholeRace
     here = Environment("3.11.7")

@@ -1,19 +1,14 @@
-from dataclasses import replace
-
 import pytest
 
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
-from perfkit.training.race.question import ceilings, where, without
 from perfkit.training.race.rounds import choose_variants, decided
-from tests.findings.made import failed, trial
-from tests.training.diagnose.measurements import in_rounds, stepping
+from tests.findings.made import failed
 from tests.training.race.built import (
     NEW,
     OLD,
     THIRD,
     WAVERING,
-    facts,
     measured,
     race,
     sides,
@@ -25,39 +20,21 @@ SLOWER = {OLD: 1000.0, NEW: 500.0}
 OPEN = {OLD: 1000.0, NEW: WAVERING}
 
 
-def why(*of):
-    return [without(side, one) for side in of for one in ceilings(facts())]
-
-
-def explained(run, count):
-    """The same run, whose last rounds hold what explains a difference."""
-    more = [
-        trial(name, 2000.0, number)
-        for number in range(1, count + 1)
-        for name in why(OLD, NEW)
-    ]
-    return replace(run, trials=(*run.trials, *more))
-
-
 def failing(number):
     return [failed(NEW, "crashed", "raised", number)]
 
 
-BOTH, ALL = [OLD, NEW], [OLD, NEW, *why(OLD, NEW)]
+BOTH = [OLD, NEW]
 WIDE = measured({OLD: 1000.0, NEW: (2000.0, 3000.0, 2000.0, 3000.0)}, rounds=4)
-CHECK, BRIEF = {"worse": 0.05}, {"explains": False}
+CHECK = {"worse": 0.05}
 # What has been measured, the names of the next round, and the race's options.
 NEXT = {
     "nothing yet": (Measurement(variants=(), baseline=OLD), BOTH, {}),
     "two rounds": (measured(FASTER, rounds=2), BOTH, {}),
     "plainly alike": (measured(), [], {}),
     "open": (measured(OPEN), BOTH, {}),
-    "a plain difference": (measured(FASTER), ALL, {}),
-    "explained twice": (explained(measured(FASTER), 2), [], {}),
-    "need not be explained": (measured(FASTER), [], BRIEF),
-    # It is explained only near the end of the budget: 40 s are spent.
-    "wide, and early": (WIDE, BOTH, {}),
-    "wide, and late": (WIDE, ALL, {"budget": 60.0}),
+    "a plain difference": (measured(FASTER), [], {}),
+    "a difference of unknown size": (WIDE, BOTH, {}),
     "a side never runs": (measured({OLD: 1000.0}, trials=failing(3)), [], {}),
     "slower by 5 %": (measured(SLOWER), [], CHECK),
     "slower, but not by 60 %": (measured(SLOWER), [], {"worse": 0.6}),
@@ -70,28 +47,22 @@ NEXT = {
 
 @pytest.mark.parametrize(("run", "names", "options"), NEXT.values(), ids=NEXT)
 def test_a_round_holds_what_is_still_open(run, names, options):
-    chosen = choose_variants(race(), run, **{"budget": 1000.0} | options)
+    chosen = choose_variants(race(), run, **options)
     assert [one.name for one in chosen] == names
 
 
 def test_a_check_ends_once_a_side_is_seen_to_do_another_job():
     other = race(new={"batch": 20, "steps": 50})
     run = measured(OPEN, rounds=1)
-    assert choose_variants(other, run, budget=60.0)
-    assert choose_variants(other, run, budget=60.0, worse=0.05) == ()
+    assert choose_variants(other, run)
+    assert choose_variants(other, run, worse=0.05) == ()
 
 
-def test_each_variant_is_held_against_its_side_and_of_three_two_are_explained():
-    run = measured({OLD: 1000.0, NEW: 2000.0, THIRD: 1001.0})
-    variants = choose_variants(race(THREE), run, budget=1000.0)
-    names = [OLD, NEW, THIRD]
-    assert [one.name for one in variants] == [*names, *why(OLD, NEW)]
-    assert [one.work.side.name for one in variants[:3]] == names
-    against = {one.name: one.against for one in variants}
-    assert {against[name] for name in names} == {OLD}
-    for side in (OLD, NEW):
-        assert {against[name] for name in why(side)} == {side}
-    assert {len(one.work.changes) for one in variants[3:]} == {1}
+def test_each_side_is_compared_with_the_first():
+    run = measured({OLD: 1000.0, NEW: WAVERING, THIRD: 1001.0})
+    variants = choose_variants(race(THREE), run)
+    assert [one.work.side.name for one in variants] == [OLD, NEW, THIRD]
+    assert {one.against for one in variants} == {OLD}
 
 
 def compared(low, high, verdict="no difference shown"):
@@ -153,50 +124,3 @@ def test_where_the_same_code_differs_only_twice_as_much_decides(ratio, noise, an
     verdict = "slower" if ratio < 1 else "no difference shown"
     comparison = compared(ratio / 1.01, ratio * 1.01, verdict)
     assert decided([comparison], 0.05, noise) is answer
-
-
-# Why they differ.
-
-
-INPUT, MANY = "without input", "16 steps at a time"
-FACTS = {OLD: facts(), NEW: facts()}
-
-
-def split_up(**steps):
-    """A run of both sides; seconds of a step as they are, then by what is left out."""
-    seconds = {}
-    for side, known in ((OLD, steps["old"]), (NEW, steps["new"])):
-        changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
-        seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
-
-    def make(name, like, number):
-        return stepping(name, number, seconds[like], setup_s=1.0)
-
-    return in_rounds(seconds, make, rounds=4)
-
-
-def rows(table):
-    return {first: rest for first, *rest in table.rows}
-
-
-def test_the_parts_of_a_step_are_what_leaving_them_out_took_away():
-    run = split_up(
-        old={"": 0.010, INPUT: 0.004, MANY: 0.00906},
-        new={"": 0.005, INPUT: 0.00499, MANY: 0.00406},
-    )
-    (fold,) = where(sides(), FACTS, run)
-    (table,) = fold.tables
-    assert table.headings == ("part of a step", OLD, NEW)
-    before, after = rows(table)["waiting for input"]
-    assert before.startswith("6 ms (")
-    assert after.startswith("at most ")
-    for number, unit, *_ in map(str.split, rows(table)["dispatch overhead"]):
-        ms = float(number) / (1000 if unit == "µs" else 1)
-        assert ms == pytest.approx(1.0, rel=0.05)
-
-
-def test_a_side_whose_parts_were_not_measured_has_no_column():
-    assert where(sides(), FACTS, measured(FASTER)) == ()
-    alone = split_up(old={"": 0.010, INPUT: 0.004}, new={"": 0.005})
-    (fold,) = where(sides(), FACTS, alone)
-    assert fold.tables[0].headings == ("part of a step", OLD)

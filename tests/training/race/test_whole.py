@@ -127,7 +127,7 @@ def wavering(rounds, each):
     ],
 )
 def test_rounds_end_after_a_minute_a_narrow_interval_or_a_failure(run, auto, count):
-    chosen = choose_variants(whole(auto=auto), run, budget=600.0, explains=False)
+    chosen = choose_variants(whole(auto=auto), run)
     assert len(chosen) == count
 
 
@@ -135,7 +135,7 @@ def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():
     run = measured({OLD: 12.0, NEW: 40.0}, 3)
     alone = of_trials(*(trial for trial in run.trials if trial.variant != CONTROL))
     for each in (run, alone):
-        assert choose_variants(whole(), each, budget=600.0, worse=0.05) == ()
+        assert choose_variants(whole(), each, worse=0.05) == ()
         session = RaceSession(whole(), worse=0.05)
         session.finding = of_run(each, experiment="race")
         assert session.is_worse is True
