@@ -21,7 +21,7 @@ from perfkit.findings.training import (
     seconds_between,
 )
 from perfkit.machine.checks import checks
-from perfkit.machines.classroom import Classroom, ClassRow
+from perfkit.machines.classroom import Classroom
 from perfkit.machines.compare import Row, TwoMachines, chart
 from perfkit.machines.record import BenchmarkRate, Passport, Side, write_amount
 
@@ -287,11 +287,7 @@ def speeds(two: TwoMachines) -> Figure:
                 )
 
     words = [(row.title, (row.speed_text, "")) for row in speed_rows]
-    alt = "; ".join(
-        f"{row.title} {row.speed_text}, {row.verdict}" for row in speed_rows
-    )
-    alt = f"{'. '.join([title, alt, *guess])}."
-    return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
+    return rows.picture(title, words, legend, draw, height=_HEIGHT)
 
 
 @chart.register
@@ -318,22 +314,20 @@ def strips(room: Classroom) -> Figure:
                 yours = _within(row.speeds[room.you])
                 axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = [(name, (amount, "")) for name, amount in (row.words for row in class_rows)]
-    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in class_rows)])}."
-    lines = canvas.caption_lines(legend)
-    return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
+    words = []
+    for row in class_rows:
+        row_title, amount = row.words
+        if room.you in row.speeds:
+            amount += f", you at {units.ratio(_within(row.speeds[room.you]))}"
+        words.append((row_title, (amount, "")))
+    return rows.picture(
+        title, words, canvas.caption_lines(legend), draw, height=_HEIGHT
+    )
 
 
 def _told_apart(ratios: Iterable[float]) -> list[float]:
     places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
     return [math.exp(place / _APART) for place in sorted(places)]
-
-
-def _sentence(row: ClassRow, you: int | None) -> str:
-    ratios = [units.ratio(speed) for speed in row.speeds.values()]
-    suffix = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
-    spread = f"from {ratios[0]} to {ratios[-1]}"
-    return f"{row.words[0]}: {len(ratios)} machines {spread}{suffix}"
 
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:
