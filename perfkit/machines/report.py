@@ -30,6 +30,11 @@ _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
 _ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
+_LEFT_OUT = (
+    "the host and user name",
+    "paths of your folders, addresses, secrets, your data",
+    "code that runs when somebody reads the file",
+)
 
 
 @shown.report.register
@@ -86,15 +91,9 @@ def _rate(benchmark: BenchmarkRate) -> str:
 
 def preview(passport: Passport, size: int) -> str:
     """Say what is in a file of so many bytes and what is not, before it is sent."""
-    owner = {"host": passport.host, "user": passport.user}
-    private = [f"the {k}'s name, {n}, as you asked" for k, n in owner.items() if n]
-    hidden = " and ".join(key for key, name in owner.items() if not name)
-    left_out = [f"the {hidden} name (`--with-names` puts them in)"] if hidden else []
-    left_out += ["paths of your folders, addresses, secrets, your data"]
-    left_out += ["code that runs when somebody reads the file"]
     lines = [f"In this file ({units.size(size)}):"]
-    lines += [f"  - {line}" for line in (*_contents(passport), *private)]
-    lines += ["Not in it:", *(f"  - {line}" for line in left_out)]
+    lines += [f"  - {line}" for line in _contents(passport)]
+    lines += ["Not in it:", *(f"  - {line}" for line in _LEFT_OUT)]
     return "\n".join(lines)
 
 
