@@ -297,9 +297,6 @@ def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "-o --out", "FILE", "the new file, NAME.json", required=True)
     seconds = "seconds in all (180)"
     _add(parser, "--budget", "SECONDS", seconds, type=_number)
-    _add(parser, "--label", "TEXT", "a name for the machine (NAME)", default="")
-    names = "put the host's and the user's name into the file"
-    _add(parser, "--with-names", None, names)
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from perfkit.progress import Board, LogDisplay, NotebookDisplay
 
 
 def timing(variant, rate):
-    least = dict.fromkeys(("setup_s", "first_call_s", "warm_up_s", "drift", "cv"), 0.1)
+    least = dict.fromkeys(("setup_s", "first_call_s"), 0.1)
     interval = {"low": rate * 0.9, "high": rate * 1.1}
     return Timing(variant=variant, rate=rate, trials=2, **interval, **least)
 

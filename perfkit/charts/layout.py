@@ -40,7 +40,6 @@ class Row:
         ratio: Its rate over the baseline's, as text; "" for none.
         remarks: What else there is to say of it.
         problem: Why it has no rate; "" where it has one, or is still to come.
-        sentence: All of that in a sentence.
     """
 
     name: str
@@ -52,7 +51,18 @@ class Row:
     ratio: str = ""
     remarks: str = ""
     problem: str = ""
-    sentence: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """What it shows, for who cannot see it."""
+        so_far = "so far" if self.rate is not None and self.ends is None else ""
+        words = self.words, so_far, self.ratio, self.remarks or self.problem
+        return row_in_words(self.name, *words, "" if any(words) else "to come")
+
+
+def row_in_words(name: str, *words: str) -> str:
+    """The name of a row and what stands beside it: ``"naive: 1,000, baseline"``."""
+    return f"{name}: {', '.join(filter(None, words))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +128,7 @@ class Layout:
             "known": row.is_known,
             "ends": row.ends and [*map(self._percent, row.ends)],
             "words": [row.words, row.ratio, row.remarks or row.problem],
-            "said": row.sentence,
+            "said": row.in_words,
         }
 
     def _percent(self, value: float) -> float:
@@ -190,12 +200,10 @@ def _row(
     remarks = ", ".join(mark for mark, holds in marks.items() if mark and holds)
     mark: Mark = "limit" if standing.is_limit else standing.place
     row = Row(name=standing.variant, mark="baseline" if standing.is_baseline else mark)
-    name, timing = standing.variant, standing.timing
+    timing = standing.timing
     if timing is not None:
         by = timing.rate if as_share else 1.0
         is_known = units.is_known(timing.low, timing.high)
-        rate = units.rate_between(timing.rate, timing.low, timing.high, standing.unit)
-        facts = (f"{name}: {rate}", _as_fast(standing), remarks)
         return replace(
             row,
             rate=timing.rate / by,
@@ -206,21 +214,11 @@ def _row(
             else units.UNKNOWN,
             ratio=_ratio(standing) if is_known else "",
             remarks=one_line(remarks, _MORE),
-            sentence=", ".join(filter(None, facts)),
         )
     if so_far:
         words = _rate(so_far, standing.unit, as_share=as_share)
-        return replace(
-            row,
-            rate=1.0 if as_share else so_far,
-            words=words,
-            sentence=f"{name}: {words} so far, no interval yet",
-        )
-    return replace(
-        row,
-        problem=one_line(remarks, _PROBLEM),
-        sentence=f"{name} {remarks or 'is to come'}",
-    )
+        return replace(row, rate=1.0 if as_share else so_far, words=words)
+    return replace(row, problem=one_line(remarks, _PROBLEM))
 
 
 def _rate(value: float, unit: str, *, as_share: bool) -> str:
@@ -234,16 +232,6 @@ def _ratio(standing: Standing) -> str:
     if ratio is None or not units.is_known(ratio.low, ratio.high):
         return ""
     return f"{units.times(ratio.ratio)}\N{MULTIPLICATION SIGN}"
-
-
-def _as_fast(standing: Standing) -> str:
-    if standing.ratio is None:
-        return ""
-    ratio, group = standing.ratio, standing.group
-    if not ratio.ends:
-        return f"how that compares with {group} is not known yet"
-    as_fast = f"{units.times(ratio.ratio)} times as fast as {group}"
-    return f"{as_fast} ({ratio.ends}), {ratio.sure}"
 
 
 def _bands(

@@ -16,7 +16,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
 from perfkit.charts.layout import near
 from perfkit.findings.diagnosis import Diagnosis, Gain
-from perfkit.findings.profile import Profile, ProfiledStep
+from perfkit.findings.profile import Profile
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
@@ -46,13 +46,11 @@ def waits(finding: Finding) -> Figure:
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the time between two ticks")
 
-    words = "; ".join(_waits_in_words(*pair) for pair in shares.items())
     return rows.picture(
         title,
         [(name, _waits_beside(by_part, parts)) for name, by_part in shares.items()],
         canvas.caption_lines(["light: the rest of the step"]),
         draw,
-        alt=f"{title}. {words}.",
         axis=62,
         right=205,
     )
@@ -77,13 +75,6 @@ def _waits_beside(by_part: dict[str, float], parts: list[str]) -> tuple[str, str
 
 def _part(part: str) -> str:
     return _WAITS_WORDS.get(part, one_line(part, 24))
-
-
-def _waits_in_words(variant: str, by_part: dict[str, float]) -> str:
-    parts = ", ".join(
-        f"{_part(p)} {units.percent(share)}" for p, share in by_part.items()
-    )
-    return f"{variant}: {parts}"
 
 
 _MOST = 20
@@ -130,14 +121,11 @@ def waterfall(diagnosis: Diagnosis) -> Figure:
         if expected:
             axes.axvline(expected, color=BLUE, lw=2, ls=":")
 
-    sentences = [_waterfall_in_words(bar, step.median_s) for bar in bars]
-    words = "; ".join([*sentences, *guessed.caption])
     return rows.picture(
         title,
         [(bar.name, _beside(bar, step.median_s)) for bar in bars],
         canvas.caption_lines([*_caption(bars), *dotted]),
         draw,
-        alt=f"{title}. {words}.",
         axis=48,
         bold={bar.name for bar in bars if bar.kind == "together"},
     )
@@ -196,12 +184,6 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
     yield "bar with ends: 95 % interval"
 
 
-def _waterfall_in_words(bar: _Bar, step: float) -> str:
-    after, gain = _beside(bar, step)
-    name = bar.name
-    return f"{name} {after}" + (f", {gain}" if gain else "")
-
-
 def plan(finding: Finding) -> Figure:
     """Draw the stages of the fastest pipeline, from the source on top to the model."""
     trials = [trial for trial in finding.trials if "plan" in trial.notes]
@@ -231,13 +213,11 @@ def _draw_stages(title: str, note: Any) -> Figure:
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
 
-    sentences = "; ".join(map(_stages_in_words, pipeline))
     return rows.picture(
         title,
         [(stage.name, _stages_beside(stage)) for stage in pipeline],
         canvas.caption_lines(list(_stages_caption(pipeline))),
         draw,
-        alt=f"{title}, from source to model: {sentences}.",
         right=200,
     )
 
@@ -264,6 +244,8 @@ def _stages_settings(stage: Stage) -> str:
         words.append(f"{stage.parallelism:g} at a time")
     if stage.buffer is not None:
         words.append(f"buffer of {stage.buffer:g}")
+    if stage.tuned:
+        words.append("AUTOTUNE")
     return ", ".join(words)
 
 
@@ -272,12 +254,6 @@ def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
     yield "each: an element, a whole batch after the stage that batches"
     if any(stage.tuned for stage in pipeline):
         yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
-
-
-def _stages_in_words(stage: Stage) -> str:
-    tuning = "chosen by AUTOTUNE" if stage.tuned else ""
-    words = [stage.name, units.percent(_stages_share(stage))]
-    return ", ".join(filter(None, [*words, _stages_settings(stage), tuning]))
 
 
 # No axis can be drawn for what is shorter than a picosecond.
@@ -315,13 +291,11 @@ def profiled_steps(profile: Profile) -> Figure:
             axes, [(_WAITS_WORDS.get(part, part), looks[part]) for part in parts]
         )
 
-    words = "; ".join(map(_step_in_words, steps))
     return rows.picture(
         title,
         [(step.name, (units.seconds(step.seconds), "")) for step in steps],
         canvas.caption_lines(["light: the rest of the step", _slower(profile)]),
         draw,
-        alt=f"{title}. {words}. {_slower(profile)}.",
         axis=62,
     )
 
@@ -330,12 +304,3 @@ def _slower(profile: Profile) -> str:
     if not profile.shows_cost:
         return "the tracer's own cost does not show"
     return f"tracing makes a step {units.ratio(profile.cost)} as long"
-
-
-def _step_in_words(step: ProfiledStep) -> str:
-    parts = ", ".join(
-        f"{_WAITS_WORDS.get(name, name)} {units.seconds(spent)}"
-        for name, spent in step.parts.items()
-        if spent > 0
-    )
-    return f"{step.name} {units.seconds(step.seconds)}: {parts}"

@@ -58,7 +58,10 @@ def rates(finding: Finding) -> Figure:
         ],
         canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
         draw,
-        alt=f"{title}. {_rates_in_words(finding, laid, rivals)}",
+        # Why a row has no rate stands within its axes, and not beside them.
+        alt=rows.in_words(
+            f"{title} (axis: {laid.unit})", [row.in_words for row in laid.rows]
+        ),
         bold={row.name for row in laid.rows if row.mark == "fastest"},
     )
 
@@ -136,15 +139,6 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
         yield f"your guess: {guess(finding).words}"
 
 
-def _rates_in_words(finding: Finding, laid: Layout, rivals: str) -> str:
-    texts = [row.sentence for row in laid.rows]
-    if finding.noise_floor:
-        texts.append(f"Noise floor {units.percent(abs(finding.noise_floor - 1))}")
-    if finding.guess:
-        texts.append(f"Guessed before: {guess(finding).words}")
-    return ". ".join(filter(None, (*texts, rivals[:1].upper() + rivals[1:]))) + "."
-
-
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]
@@ -177,14 +171,8 @@ def ratios(finding: Finding) -> Figure:
     labels = [
         (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
     ]
-    words = "; ".join(map(_ratios_in_words, compared))
-    return rows.picture(
-        title,
-        labels,
-        canvas.caption_lines(list(_ratios_caption(finding, expected))),
-        draw,
-        alt=f"{title}. {words}.",
-    )
+    lines = canvas.caption_lines(list(_ratios_caption(finding, expected)))
+    return rows.picture(title, labels, lines, draw)
 
 
 def draw_ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
@@ -234,10 +222,3 @@ def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
         yield "dotted line: your guess"
     elif guess(finding).ratio:
         yield from guess(finding).caption
-
-
-def _ratios_in_words(comparison: Comparison) -> str:
-    return (
-        f"{comparison.variant} against {comparison.baseline}: "
-        f"{comparison.interval}, {comparison.judgement}"
-    )

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas
 from perfkit.charts.canvas import INK, SMALL, TEXT, Figure
+from perfkit.charts.layout import row_in_words
 from perfkit.findings.text import plain
 
 _LONGEST_NAME = 34
@@ -25,7 +26,7 @@ def picture(
     lines: list[str],
     draw: Callable[[Axes], None],
     *,
-    alt: str,
+    alt: str = "",
     height: float = 1.0,
     axis: float = 40,
     right: float | None = None,
@@ -38,7 +39,7 @@ def picture(
         labels: Of each row its name, and the words to its right and below these.
         lines: Of the caption.
         draw: Draws into the axes what is in the rows.
-        alt: What it shows, for who cannot see it.
+        alt: What it shows, for who cannot see it; "" for each row's name and words.
         height: Of a row, as a share of the usual one.
         axis: Height of the axis below.
         right: Pixels for the words; None for what they need.
@@ -55,7 +56,13 @@ def picture(
             beside(panel, row, *words, bold=variant in bold)
         draw(panel)
 
+    alt = alt or in_words(title, [row_in_words(row, *words) for row, words in labels])
     return canvas.paint(title, lines, outer, alt, put)
+
+
+def in_words(title: str, rows: Iterable[str]) -> str:
+    """A picture for who cannot see it: its title, and a clause for each row."""
+    return f"{title}. {'; '.join(rows)}."
 
 
 def name(variant: str) -> str:

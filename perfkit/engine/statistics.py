@@ -67,10 +67,6 @@ class Timing:
         trials: How many completed trials it rests on.
         setup_s: Seconds until it was ready, the median over trials.
         first_call_s: Seconds of the first tick (trace, compile, autotune), the median.
-        warm_up_s: Seconds from ready until the rate was steady, the median.
-        drift: Relative change of the rate within a trial, from its first to its last
-            steady tick, the median; 0.0 where none is shown.
-        cv: Spread between trials: standard deviation over mean, of their rates.
     """
 
     variant: str
@@ -80,9 +76,6 @@ class Timing:
     trials: int
     setup_s: float
     first_call_s: float
-    warm_up_s: float
-    drift: float
-    cv: float
 
     @property
     def is_known(self) -> bool:
@@ -242,9 +235,6 @@ def timing(
         trials=len(logs),
         setup_s=float(np.median(setups)),
         first_call_s=float(np.median([steady.first_call_s for steady in steadies])),
-        warm_up_s=float(np.median([steady.warm_up_s for steady in steadies])),
-        drift=float(np.median([steady.drift for steady in steadies])),
-        cv=float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0,
     )
 
 

@@ -305,9 +305,6 @@ _STEADY_TICKS = 8
 _FOUND = "_steady"
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
 _BLOCKS = 12
-# A trend is told apart from noise at this many standard errors, if it is this large.
-_DRIFT_T = 4.0
-_DRIFT_LEAST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,8 +317,6 @@ class Steady:
         examples: Done in each block.
         seconds: Worked in each block.
         first_call_s: Seconds of the first tick.
-        warm_up_s: Seconds worked from ready to the first steady tick.
-        drift: Relative change of the rate over the steady part; 0.0 if none is shown.
         pauses_s: Seconds that the trial's own recurring pauses add to each example;
             ``seconds`` leaves them out.
         turns: How many turns it is from; 0 where the trial ran in one go.
@@ -333,8 +328,6 @@ class Steady:
     examples: NDArray[np.float64]
     seconds: NDArray[np.float64]
     first_call_s: float
-    warm_up_s: float
-    drift: float
     pauses_s: float = 0.0
     turns: int = 0
     waited: bool = False
@@ -373,7 +366,7 @@ def _steady(trial: Trial) -> Steady | None:
     spent = np.diff(times)[worked]
     if RUN in trial.notes and len(spent) == 1 and spent[0] > 0:
         # Nothing in it is left out, and it shows nothing of how it varies.
-        return Steady((), examples, spent, first_call_s=0.0, warm_up_s=0.0, drift=0.0)
+        return Steady((), examples, spent, first_call_s=0.0)
     # One tick is the first call; a rate needs at least two more.
     if len(spent) < 3 or not np.all(spent > 0) or not all_seen(trial):
         return None
@@ -394,8 +387,6 @@ def _steady(trial: Trial) -> Steady | None:
             examples=np.bincount(blocks, work).astype(np.float64),
             seconds=np.bincount(blocks, time).astype(np.float64),
             first_call_s=float(first_call),
-            warm_up_s=float(first_call + spent[: int(np.argmax(keep))].sum()),
-            drift=_drift(ends[keep], cost[keep]),
             pauses_s=seen_s(trial, float(time.sum() / work.sum())),
             turns=turns,
         )
@@ -457,17 +448,3 @@ def _differ(start: NDArray[np.float64], tail: NDArray[np.float64]) -> bool:
     spread = _NORMAL_MAD * float(np.median(np.abs(tail - middle)))
     threshold = _WARM_UP_T * spread / math.sqrt(len(start))
     return apart > max(_WARM_UP_DIFFERS, threshold)
-
-
-def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:
-    """Relative change of the rate from start to end of the steady part."""
-    if len(at) < 10 or at[-1] <= at[0]:
-        return 0.0
-    where = (at - at[0]) / (at[-1] - at[0]) - 0.5
-    log_rate = -np.log(cost)
-    slope = float((where * (log_rate - log_rate.mean())).sum() / (where**2).sum())
-    residuals = log_rate - log_rate.mean() - slope * where
-    # Neighbouring ticks share what the machine does, so they count as fewer.
-    error = residuals.std(ddof=2) / np.sqrt((where**2).sum()) * 2
-    is_shown = abs(slope) > max(_DRIFT_T * error, _DRIFT_LEAST)
-    return float(np.expm1(slope)) if is_shown else 0.0

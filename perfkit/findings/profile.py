@@ -77,50 +77,6 @@ class Stage:
     self_s: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
-    """One kernel that a GPU ran.
-
-    Attributes:
-        name: Of the kernel.
-        op: The operation that launched it.
-        count: How often it ran.
-        total_s: Seconds of all runs; ``least_s`` and ``most_s`` of one.
-        occupancy: Share of the threads that fit which it can keep busy.
-        tensor_cores: Whether it uses them.
-        could_use_them: Whether its operation is one that could.
-    """
-
-    name: str
-    op: str
-    count: int
-    total_s: float
-    least_s: float
-    most_s: float
-    occupancy: float
-    tensor_cores: bool
-    could_use_them: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Held:
-    """What an allocator of a device held, in bytes.
-
-    Attributes:
-        allocator: Its name.
-        capacity: Bytes that it may hand out.
-        peak: Most that were in use while the steps were traced.
-        peak_ever: Most since the process began.
-        fragmentation: Share of what was free at the peak that was in small pieces.
-    """
-
-    allocator: str
-    capacity: int
-    peak: int
-    peak_ever: int
-    fragmentation: float
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Profile(shown.Replayable):
     """A few steps of one training on one machine, under the profiler.
@@ -138,10 +94,8 @@ class Profile(shown.Replayable):
         table: Every operation that the trace names, the most expensive first.
         more_ops: How many more there are.
         stages: Of the input.
-        launched: Kernels, the most expensive first.
-        held: What the allocators held.
-        missing: Why something is not here, in a sentence, by the name of the table:
-            ``"steps"``, ``"ops"``, ``"stages"``, ``"kernels"`` or ``"memory"``.
+        missing: Why something is not here, in a sentence, by its name: ``"steps"``,
+            ``"ops"``, ``"stages"`` or ``"device"``.
         trace_bytes: Size of the trace, which is not kept.
         code: A digest of the code around the function, as in a ``Diagnosis``.
         replayed: True in a recording that was shown in place of a profile.
@@ -161,8 +115,6 @@ class Profile(shown.Replayable):
     table: tuple[Op, ...] = ()
     more_ops: int = 0
     stages: tuple[Stage, ...] = ()
-    launched: tuple[Kernel, ...] = ()
-    held: tuple[Held, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     trace_bytes: int = 0
     code: str = ""
@@ -219,20 +171,9 @@ class Profile(shown.Replayable):
         """One row per stage of the input: elements, and seconds of its own."""
         return _frame(Stage, self.stages)
 
-    def kernels(self) -> "DataFrame":
-        """One row per kernel of a GPU; where there is none ``missing`` says why."""
-        table = _frame(Kernel, self.launched)
-        total_s = table["total_s"].sum()
-        table["share"] = table["total_s"] / total_s if total_s else 0.0
-        return table
-
-    def memory(self) -> "DataFrame":
-        """One row per allocator; where there is none ``missing`` says why."""
-        return _frame(Held, self.held)
-
 
 _MOST, _MOST_PARTS = 1000, 50
-_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
+_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages")
 
 
 @reading.faults.register
@@ -250,7 +191,6 @@ def _faults(profile: Profile) -> Iterator[str]:
     seconds += [spent for step in profile.steps for spent in step.parts.values()]
     seconds += [row.self_s for row in profile.table]
     seconds += [stage.self_s for stage in profile.stages]
-    seconds += [kernel.total_s for kernel in profile.launched]
     if min(seconds, default=0.0) < 0:
         yield "a time is below 0"
 
@@ -285,8 +225,6 @@ def _report(profile: Profile) -> Report:
     folds = (
         (f"Operations by their own time{extent}", "ops", _ops(profile)),
         (_STAGES, "stages", _stages(profile)),
-        ("Kernels", "kernels", _kernels(profile)),
-        ("Memory", "memory", _memory(profile)),
     )
     read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
@@ -297,7 +235,11 @@ def _report(profile: Profile) -> Report:
         verdict=Verdict(headline=headline(profile), much=cost(profile)),
         stamp=profile.stamp,
         table=_parts(profile),
-        besides=(*missing.get("steps", ()), *trace_notes(profile)),
+        besides=(
+            *missing.get("steps", ()),
+            *missing.get("device", ()),
+            *trace_notes(profile),
+        ),
         folds=tuple(
             Fold(title, (*rows, *missing.get(name, ()))) for title, name, rows in folds
         ),
@@ -392,24 +334,6 @@ def _stages(profile: Profile) -> list[str]:
         f"{_short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
         f"{_share(stage.self_s, stages_s)}, {_times(stage.count)}"
         for stage in profile.stages[:_SHOWN]
-    ]
-
-
-def _kernels(profile: Profile) -> list[str]:
-    kernels_s = sum(kernel.total_s for kernel in profile.launched)
-    return [
-        f"{one_line(kernel.name, _NAME)}: {units.seconds(kernel.total_s)}, "
-        f"{_share(kernel.total_s, kernels_s)}, {_times(kernel.count)}"
-        + (", tensor cores" if kernel.tensor_cores else "")
-        for kernel in profile.launched[:_SHOWN]
-    ]
-
-
-def _memory(profile: Profile) -> list[str]:
-    return [
-        f"{one_line(memory.allocator, _NAME)}: at most {units.size(memory.peak)} of "
-        f"{units.size(memory.capacity)} in use"
-        for memory in profile.held[:_SHOWN]
     ]
 
 

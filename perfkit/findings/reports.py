@@ -244,24 +244,15 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
         outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         if counts.keys() <= {"completed"}:
             outcomes = outcomes.removesuffix(" completed")
-        cells: tuple[str, ...] = ("",) * 5
+        setup = first_call = ""
         if timing := timings.get(name):
-            cells = (
-                units.seconds(timing.setup_s),
-                units.seconds(timing.first_call_s),
-                units.seconds(timing.warm_up_s),
-                units.percent(timing.drift) if timing.drift else "none shown",
-                units.percent(timing.cv) if timing.trials > 1 else "one trial",
-            )
-            if counts_runs(finding):
-                # A run is one whole.
-                cells = (cells[0], "", "", "", cells[-1])
-        rows.append((name, outcomes, *cells))
-    heads = ("variant", "trials", "set-up", "first call", "until steady")
-    spreads = ("drift in a trial", "spread of trials")
-    return Table(
-        "Trials, and what precedes their steady state", heads + spreads, tuple(rows)
-    )
+            setup = units.seconds(timing.setup_s)
+            # A run is one whole.
+            if not counts_runs(finding):
+                first_call = units.seconds(timing.first_call_s)
+        rows.append((name, outcomes, setup, first_call))
+    heads = ("variant", "trials", "set-up", "first call")
+    return Table("Trials, and what precedes their steady state", heads, tuple(rows))
 
 
 def _missing(finding: Finding, table: Table) -> Iterator[str]:

@@ -445,12 +445,12 @@ def _some_failed(finding: Finding, variant: str) -> str:
     return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
 
 
-_OF_TIMING = ("rate", "low", "high", "trials", "cv", "drift")
-_OF_SECONDS = ("setup_s", "first_call_s", "warm_up_s")
+_OF_TIMING = ("rate", "low", "high", "trials")
+_OF_SECONDS = ("setup_s", "first_call_s")
 COLUMNS = (
     *("variant", "rate", "low", "high"),
     *("against", "ratio", "ratio_low", "ratio_high", "verdict"),
-    *("trials", "cv", "drift", *_OF_SECONDS, "problem"),
+    *("trials", *_OF_SECONDS, "problem"),
 )
 
 _BENCHMARK = ("unit", "limit")

@@ -129,14 +129,13 @@ def _system(root: Path) -> str:
         return f"macOS {mac}" if mac else f"{platform.system()} {platform.release()}"
     # Vendors append names of their own to a kernel's release; two numbers say enough.
     linux = "Linux " + ".".join(re.findall(r"\d+", release)[:2])
-    wsl = environment.wsl_version(root, os.environ)
-    return f"{linux} (WSL{'' if wsl == 1 else wsl})" if wsl else linux
+    return f"{linux} (WSL)" if environment.is_wsl(root, os.environ) else linux
 
 
 def _nvidia_cards(root: Path) -> int | None:
     """How many the bus lists; a guest of Windows does not see its bus."""
     devices = folders(root / "sys/bus/pci/devices", r"[\w:.]+")
-    if environment.wsl_version(root, os.environ):
+    if environment.is_wsl(root, os.environ):
         return None
     kinds = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in kinds)

@@ -300,24 +300,22 @@ def kind_of_system(
     if not (root / "proc").is_dir():
         without: dict[str, Platform] = {"Darwin": "macos", "Windows": "windows"}
         return without.get(kind, "other")
-    if wsl := wsl_version(root, variables):
-        return "wsl1" if wsl == 1 else "wsl2"
+    if is_wsl(root, variables):
+        return "wsl2"
     return "container" if container else "linux"
 
 
-def wsl_version(root: Path, variables: Mapping[str, str]) -> int | None:
-    """Which Windows Subsystem for Linux this is; None where it is none.
+def is_wsl(root: Path, variables: Mapping[str, str]) -> bool:
+    """Whether this is a Windows Subsystem for Linux.
 
-    A kernel that its user built may have any name; the second one is a kernel of its
-    own and can run such a one, the first cannot.
+    A kernel that its user built may have any name.
     """
     release = text_of(root / "proc/sys/kernel/osrelease").lower()
     version = text_of(root / "proc/version").lower()
     if "microsoft" in release or "microsoft" in version:
-        old = release.startswith("4.4.") and "wsl2" not in release
-        return 1 if old else 2
+        return True
     interop = text_of(root / "proc/sys/fs/binfmt_misc/WSLInterop")
-    return 2 if interop or "WSL_DISTRO_NAME" in variables else None
+    return bool(interop) or "WSL_DISTRO_NAME" in variables
 
 
 def in_container(root: Path, variables: Mapping[str, str]) -> bool:

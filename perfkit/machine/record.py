@@ -71,7 +71,8 @@ class Software:
     """What TensorFlow is here and what it stands on.
 
     Attributes:
-        platform: What kind of system this is; of a container under WSL, WSL's.
+        platform: What kind of system this is; of a container under WSL, WSL's. Only
+            files of earlier versions tell WSL 1 apart.
         container: Whether it runs in a container, on whatever kind of system.
         build: Which TensorFlow is installed; nothing is imported to find out.
         packages: Distributions that bring a module ``tensorflow``; two are a fault.

@@ -253,8 +253,8 @@ def _slim(passport: Passport) -> Passport:
 
 
 def _nameless(passport: Passport) -> str:
-    """All but its label and names, in the digits that a file has."""
-    return store.to_json(replace(passport, label="", host="", user=""))
+    """All but its label, in the digits that a file has."""
+    return store.to_json(replace(passport, label=""))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ class Passport(Saved):
     """A machine with its checks, the rates of its parts and the reference trainings.
 
     Attributes:
-        label: What its maker calls the machine.
+        label: What the machine is called, as the file was.
         recorded: When it was begun, ISO 8601 with the offset from UTC.
         perfkit: The version that made it.
         machine: The computer, its software and its settings.
@@ -91,7 +91,6 @@ class Passport(Saved):
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
         stopped: Whether Stop ended it before it was whole.
-        host: The host's name, ``user`` the user's; "" unless they were asked for.
     """
 
     schema: Literal[2] = SCHEMA
@@ -111,8 +110,6 @@ class Passport(Saved):
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False
-    host: str = ""
-    user: str = ""
 
     @property
     def has_rates(self) -> bool:

@@ -44,8 +44,7 @@ _PREPARING_S = 3.0
 # A first round may take longer than its share. It is cut here, and loses nothing.
 _LATEST = 1.04
 _SHORTEST_S, _LONGEST_S = 1.0, 3600.0
-LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
-NAMELESS = ("", "")
+_LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
 # Enough to know the load by; half of what a file may hold.
 SAMPLES = 150
 
@@ -57,13 +56,11 @@ class Recorder:
     Attributes:
         budget: Seconds for all of it.
         label: What the machine is called.
-        names: The host's and the user's name where they are to be in it, else "".
         clock: Gives seconds.
     """
 
     budget: float
     label: str
-    names: tuple[str, str] = NAMELESS
     clock: Callable[[], float] = time.monotonic
     _findings: dict[str, Finding] = field(default_factory=dict)
     _missed: list[str] = field(default_factory=list)
@@ -131,8 +128,6 @@ class Recorder:
             ),
             budget_s=self.budget,
             stopped=self._stop.is_set(),
-            host=self.names[0],
-            user=self.names[1],
         )
 
     def _measure(self, name: str, seconds: float, display: Display) -> None:
@@ -203,8 +198,6 @@ def passport(
     out: str | Path | None = None,
     *,
     budget: float | None = None,
-    label: str = "",
-    with_names: bool = False,
 ) -> Passport:
     """Measure this machine, to compare it with another.
 
@@ -216,14 +209,12 @@ def passport(
         out: The file to write, which must not exist yet; None for no file.
         budget: Seconds to spend; 180 unless PERFKIT_BUDGET says otherwise. It does not
             include waiting for another run.
-        label: A name for the machine; "" for the file's name.
-        with_names: Whether it holds the host's and the user's name.
 
     Raises:
         BadParameterError: A value is not accepted, or the file exists.
     """
     path = None if out is None else new_file(out)
-    recorder = new_recorder(path, budget, label, with_names=with_names)
+    recorder = new_recorder(path, budget)
     passport = recorder.record(display_here())
     if path:
         try:
@@ -234,18 +225,12 @@ def passport(
     return passport
 
 
-def new_recorder(
-    path: Path | None = None,
-    budget: float | None = None,
-    label: str = "",
-    *,
-    with_names: bool = False,
-) -> Recorder:
+def new_recorder(path: Path | None = None, budget: float | None = None) -> Recorder:
     """Refuse before measuring what would fail after it; nothing has begun then.
 
     It takes what ``passport`` takes; ``path`` only names the machine.
     """
-    title = check_label(label) or (plain(path.stem) if path else "this machine")
+    label = plain(path.stem) if path else "this machine"
     seconds = runs.default_budget(BUDGET_S)
     if budget is not None:
         seconds = runs.seconds("budget", budget)
@@ -253,23 +238,7 @@ def new_recorder(
             raise BadParameterError(
                 f"budget is {budget!r}; give seconds from 1 to {_LONGEST_S:.0f}."
             )
-    names = own_names() if with_names else NAMELESS
-    return Recorder(seconds, title[:LONGEST_LABEL], names)
-
-
-def check_label(label: str) -> str:
-    """A label as it stands in a passport; no text, or a long one, is refused."""
-    if not isinstance(label, str) or len(label) > LONGEST_LABEL:
-        raise BadParameterError(
-            f"label is {label!r}; give a name of at most {LONGEST_LABEL} letters."
-        )
-    return plain(label)
-
-
-def own_names() -> tuple[str, str]:
-    """The host's name and the user's; "" where the system does not say."""
-    user, _, host, _ = environment.own_names()
-    return host, user
+    return Recorder(seconds, label[:_LONGEST_LABEL])
 
 
 def new_file(out: str | Path) -> Path:

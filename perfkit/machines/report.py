@@ -21,7 +21,7 @@ from perfkit.findings.training import (
     seconds_between,
 )
 from perfkit.machine.checks import checks
-from perfkit.machines.classroom import Classroom, ClassRow
+from perfkit.machines.classroom import Classroom
 from perfkit.machines.compare import Row, TwoMachines, chart
 from perfkit.machines.record import BenchmarkRate, Passport, Side, write_amount
 
@@ -30,6 +30,11 @@ _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
 _ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
+_LEFT_OUT = (
+    "the host and user name",
+    "paths of your folders, addresses, secrets, your data",
+    "code that runs when somebody reads the file",
+)
 
 
 @shown.report.register
@@ -86,15 +91,9 @@ def _rate(benchmark: BenchmarkRate) -> str:
 
 def preview(passport: Passport, size: int) -> str:
     """Say what is in a file of so many bytes and what is not, before it is sent."""
-    owner = {"host": passport.host, "user": passport.user}
-    private = [f"the {k}'s name, {n}, as you asked" for k, n in owner.items() if n]
-    hidden = " and ".join(key for key, name in owner.items() if not name)
-    left_out = [f"the {hidden} name (`--with-names` puts them in)"] if hidden else []
-    left_out += ["paths of your folders, addresses, secrets, your data"]
-    left_out += ["code that runs when somebody reads the file"]
     lines = [f"In this file ({units.size(size)}):"]
-    lines += [f"  - {line}" for line in (*_contents(passport), *private)]
-    lines += ["Not in it:", *(f"  - {line}" for line in left_out)]
+    lines += [f"  - {line}" for line in _contents(passport)]
+    lines += ["Not in it:", *(f"  - {line}" for line in _LEFT_OUT)]
     return "\n".join(lines)
 
 
@@ -287,11 +286,7 @@ def speeds(two: TwoMachines) -> Figure:
                 )
 
     words = [(row.title, (row.speed_text, "")) for row in speed_rows]
-    alt = "; ".join(
-        f"{row.title} {row.speed_text}, {row.verdict}" for row in speed_rows
-    )
-    alt = f"{'. '.join([title, alt, *guess])}."
-    return rows.picture(title, words, legend, draw, alt=alt, height=_HEIGHT)
+    return rows.picture(title, words, legend, draw, height=_HEIGHT)
 
 
 @chart.register
@@ -318,22 +313,20 @@ def strips(room: Classroom) -> Figure:
                 yours = _within(row.speeds[room.you])
                 axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = [(name, (amount, "")) for name, amount in (row.words for row in class_rows)]
-    alt = f"{'. '.join([title, *(_sentence(row, room.you) for row in class_rows)])}."
-    lines = canvas.caption_lines(legend)
-    return rows.picture(title, words, lines, draw, alt=alt, height=_HEIGHT)
+    words = []
+    for row in class_rows:
+        row_title, amount = row.words
+        if room.you in row.speeds:
+            amount += f", you at {units.ratio(_within(row.speeds[room.you]))}"
+        words.append((row_title, (amount, "")))
+    return rows.picture(
+        title, words, canvas.caption_lines(legend), draw, height=_HEIGHT
+    )
 
 
 def _told_apart(ratios: Iterable[float]) -> list[float]:
     places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
     return [math.exp(place / _APART) for place in sorted(places)]
-
-
-def _sentence(row: ClassRow, you: int | None) -> str:
-    ratios = [units.ratio(speed) for speed in row.speeds.values()]
-    suffix = f", you at {units.ratio(row.speeds[you])}" if you in row.speeds else ""
-    spread = f"from {ratios[0]} to {ratios[-1]}"
-    return f"{row.words[0]}: {len(ratios)} machines {spread}{suffix}"
 
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:

@@ -212,7 +212,9 @@ class LiveChart(anywidget.AnyWidget):
     def _describe(self, status: str) -> None:
         """Say in words all that the chart shows."""
         self._words_at = self._clock()
-        phrases = (self.picture.get(name, "") for name in ("said", "sure", "others"))
+        phrases = [self.picture.get(name, "") for name in ("said", "sure", "others")]
+        if unit := self.picture.get("unit"):
+            phrases.append(f"Axis: {unit}")
         rows = (row["said"] for row in self.picture.get("rows", ()))
         words = " ".join(f"{p.rstrip('.')}." for p in (status, *phrases, *rows) if p)
         self.words = f"Live chart. {words}"

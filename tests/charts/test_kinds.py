@@ -60,7 +60,7 @@ MAPPED = {"name": "map, parallel", "share": 0.98, "ns_per_element": 2_000_000}
 CHOSEN = {"parallelism": 4, "tuned": True}
 PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
 PLANNED = trial("parallel", 1300.0, 4, notes={"plan": PLAN})
-STAGES = ("2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time", "chosen by AUTOTUNE")
+STAGES = ("2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time, AUTOTUNE")
 FOUR = {"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0}
 CLOCK = "seconds since the start of the run"
 

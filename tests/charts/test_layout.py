@@ -23,7 +23,7 @@ def test_rows_are_sorted_by_rate_and_all_stand_within_the_axis():
     assert [row.name for row in rows] == ["prefetched", "parallel", "naive"]
     assert [row.mark for row in rows] == ["fastest", "", "baseline"]
     assert [row.ratio for row in rows] == [f"1.9{X}", f"1.3{X}", ""]
-    assert "1.9 times as fast as naive (1.8 to 2.0), sure" in rows[0].sentence
+    assert rows[0].in_words == f"prefetched: 1,900, 1.9{X}, the fastest"
     page = laid(finding(), Guess("3x", ratio=3.0)).for_page()
     bands = [end for _, _, _, *ends in page["bands"] for end in ends]
     ends = [end for row in page["rows"] for end in row["ends"]]
@@ -36,8 +36,8 @@ def test_what_has_no_interval_yet_is_where_its_ticks_put_it_or_says_why():
     waiting = [Standing(variant=name, group="") for name in ("one", "two")]
     one, two = layout(waiting, Guess(), so_far={"one": 123.4}).rows
     assert (one.rate, one.words, one.is_known) == (123.4, "123", False)
-    assert "123 so far, no interval yet" in one.sentence
-    assert (two.rate, two.words, two.sentence) == (None, "", "two is to come")
+    assert one.in_words == "one: 123, so far"
+    assert (two.rate, two.words, two.in_words) == (None, "", "two: to come")
     # A microbenchmark stands at its own rate, and says it with its unit.
     timing = finding().timings[0]
     benchmark = Standing(variant="copy", group="memory", timing=timing, unit="B")

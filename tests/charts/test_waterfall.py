@@ -12,9 +12,9 @@ XLA = cause("xla", "XLA", 1.4, "opportunity")
 def test_every_change_is_drawn_from_the_step_as_given():
     said = check(chart(diagnosis(causes=(SLOW_MAP, XLA)))).alt
     # 32 ms / 2.5 and 32 ms / 1.4.
-    assert "; parallel map 12.8 ms, 2.50× (2.38 to 2.62), a defect" in said
-    assert "; XLA 22.9 ms, 1.40× (1.33 to 1.47), an opportunity" in said
-    assert said.index("as given 32 ms") < said.index("parallel map")
+    assert "; parallel map: 12.8 ms, 2.50× (2.38 to 2.62), a defect" in said
+    assert "; XLA: 22.9 ms, 1.40× (1.33 to 1.47), an opportunity" in said
+    assert said.index("as given: 32 ms") < said.index("parallel map")
     assert said.index("the best together") < said.index("without input")
     # It has the charts of its trials too.
     found = diagnosis((LOGGER,))

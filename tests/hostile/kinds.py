@@ -15,7 +15,7 @@ from tests.hostile import shown
 from tests.machines.passports import passport
 from tests.training.account.accounts import whole
 from tests.training.diagnose.diagnosed import diagnosis
-from tests.training.profile.profiled import HELD, KERNEL, profile
+from tests.training.profile.profiled import profile
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,11 @@ def _finding():
     return parse(spoiled.sound(), "x.json", Finding)
 
 
-def _profile():
-    return profile(launched=(KERNEL,), held=(HELD,))
-
-
 KINDS = {
     "finding": Kind(Finding, _finding),
     "microbenchmarks": Kind(Finding, parts.finding),
     "diagnosis": Kind(Diagnosis, diagnosis),
     "passport": Kind(Passport, passport),
     "account": Kind(Account, whole),
-    "profile": Kind(Profile, _profile),
+    "profile": Kind(Profile, profile),
 }

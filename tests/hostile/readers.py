@@ -131,10 +131,9 @@ def _small_files(data, folder):
 
 
 def _tables(data, folder):
-    for read in (profiling.steps, profiling.stages, profiling.ops, profiling.kernels):
+    for read in (profiling.steps, profiling.stages, profiling.ops):
         with contextlib.suppress(PerfkitError):
             read(data.decode(errors="replace"))
-    profiling.memory(data.decode(errors="replace"))
 
 
 @cache

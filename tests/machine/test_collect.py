@@ -51,8 +51,7 @@ NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
           "software.platform": "container"}),
         # The system is named, and WSL with it.
         *[(computer(release=release), {}, {"system": system}) for release, system in (
-            (trees.WSL2, "Linux 5.15 (WSL2)"), (trees.WSL1, "Linux 4.4 (WSL)"),
-            ("6.1.0-ada-engine", "Linux 6.1"))],
+            (trees.WSL2, "Linux 5.15 (WSL)"), ("6.1.0-ada-engine", "Linux 6.1"))],
         # Cards on the bus are counted without a driver; that of Windows is not seen.
         *[(files, {}, {"nvidia_cards": cards}) for files, cards in (
             (computer() | nvidia_card(), 1),

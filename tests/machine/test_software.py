@@ -14,7 +14,6 @@ from tests.machine.checks.computers import HELD
 from tests.machine.trees import (
     CPU,
     CUDA,
-    WSL1,
     WSL2,
     computer,
     container,
@@ -36,7 +35,6 @@ MY_OWN = computer(release="6.1.9-my-own")
         (computer(), {"APPTAINER_CONTAINER": "x.sif"}, "Linux", ("container", True)),
         # A virtual machine that was made from a container's files.
         (computer() | {".dockerenv": ""}, {}, "Linux", ("linux", False)),
-        (computer(release=WSL1), {}, "Linux", ("wsl1", False)),
         (computer(release=WSL2), {}, "Linux", ("wsl2", False)),
         (computer(release=WSL2) | container(), {}, "Linux", ("wsl2", True)),
         (MY_OWN, {"WSL_DISTRO_NAME": "U"}, "Linux", ("wsl2", False)),

@@ -16,7 +16,6 @@ from perfkit.machine import collect, environment, nvml
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
 AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl avx512_vnni"
-WSL1 = "4.4.0-19041-Microsoft"
 WSL2 = "5.15.153.1-microsoft-standard-WSL2"
 
 CORE = """\

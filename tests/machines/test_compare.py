@@ -242,7 +242,7 @@ def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
 def test_the_command_writes_the_page_and_a_guess_stands_everywhere(files, capsys):
     two = perfkit.compare(*files, guess="B, 2x, input")
     assert "Your guess: B, 2x, input" in repr(two)
-    assert "your guess: B, 2x, input" in two.chart.alt
+    assert "your guess: B, 2x, input" in two.chart.svg
     assert "Your guess: B, 2x, input" in two.page()
     show(perfkit.compare(*files, guess=ATTACKS["script"]))
     out = files[0].with_name("two.html")

@@ -128,7 +128,7 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     told = heard(BEGUN, TICKED, Ticked("slow", ((1.4, 20),)))
     slow, fast = told.picture(None)["rows"]
     assert (slow["words"][0], slow["known"]) == ("100", False)
-    assert (fast["at"], fast["said"]) == (None, "fast is to come")
+    assert (fast["at"], fast["said"]) == (None, "fast: to come")
     # What was found so far is the picture.
     found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
     picture = heard().picture(found)

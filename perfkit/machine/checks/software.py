@@ -39,22 +39,12 @@ def no_card(machine: Machine) -> Iterator[Check]:
 
 def silent(machine: Machine) -> Iterator[Check]:
     """A card is there, or was meant to be, and its driver reports none."""
-    if machine.gpus or not expects_gpu(machine) or base.platform(machine) == "wsl1":
+    if machine.gpus or not expects_gpu(machine):
         return
     cards_on_bus = machine.nvidia_cards
     cards = f" NVIDIA cards on the bus: {cards_on_bus}." if cards_on_bus else ""
     evidence = (machine.no_gpu or "No GPU is reported.") + cards
     yield say(machine, SILENCES[_problem(machine)], evidence)
-
-
-def wsl1(machine: Machine) -> Iterator[Check]:
-    """The first WSL knows no GPU, and is slow at reading files."""
-    if base.platform(machine) == "wsl1":
-        evidence = f"The system is {machine.system}."
-        if base.cuda_libraries(machine):
-            yield say(machine, "wsl-1", evidence, status="fail", cost=0.95)
-        else:
-            yield say(machine, "wsl-1", evidence)
 
 
 # The oldest driver that runs programs of a CUDA version, by system.
@@ -105,7 +95,7 @@ def _problem(machine: Machine) -> Problem:
     return "no reader" if "nvidia-ml-py" in machine.no_gpu else "no driver"
 
 
-DRIVER = (silent, lost, wsl1, too_old, no_card)
+DRIVER = (silent, lost, too_old, no_card)
 
 
 def missing(machine: Machine) -> Iterator[Check]:
@@ -131,9 +121,6 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
             "cpu-only-build",
             f"{' and '.join(packages)} {version} has no CUDA, beside "
             f"{machine.gpus[0].name}.",
-            what="AMD's GPUs, not for NVIDIA's"
-            if software.build == "rocm"
-            else "the processor only",
             packages=" ".join(packages),
         )
 

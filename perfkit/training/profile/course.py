@@ -5,7 +5,6 @@ several times before and after, in the same process.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ from perfkit.training.diagnose.steps import listening
 from perfkit.training.diagnose.training import Training, handed_over, prepare_callbacks
 
 STEP = "train"
-_LOG = "said.txt"
-_MOST_SAID = 20_000
 
 
 class Marks:
@@ -43,8 +40,7 @@ class Marks:
         import tensorflow as tf
 
         try:
-            with self._log_stderr():
-                tf.profiler.experimental.start(self._folder, options=self._options())
+            tf.profiler.experimental.start(self._folder, options=self._options())
         except tf.errors.AlreadyExistsError:
             raise BadParameterError(
                 "Another profiler runs in this training; remove it, such as the "
@@ -66,8 +62,7 @@ class Marks:
         """End, and write the trace."""
         import tensorflow as tf
 
-        with self._log_stderr():
-            tf.profiler.experimental.stop()
+        tf.profiler.experimental.stop()
 
     def mark(self, number: int) -> Any:
         """Mark what is done within it as a step."""
@@ -76,30 +71,9 @@ class Marks:
         return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
 
     @property
-    def log(self) -> str:
-        """What TensorFlow logged while it started and stopped."""
-        log = Path(self._folder) / _LOG
-        return log.read_text(errors="replace")[:_MOST_SAID] if log.exists() else ""
-
-    @property
     def size(self) -> int:
         """Bytes of the trace."""
         return sum(path.stat().st_size for path in traces(self._folder))
-
-    @contextlib.contextmanager
-    def _log_stderr(self) -> Iterator[None]:
-        """Let what is written to standard error meanwhile go into a file."""
-        before = os.dup(2)
-        log = os.open(
-            Path(self._folder) / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-        )
-        os.dup2(log, 2)
-        try:
-            yield
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-            os.close(log)
 
 
 @dataclass(frozen=True)
@@ -253,7 +227,6 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
             "traced_s": course.traced,
             "at_a_time": at_a_time,
             "gpus": len(tf.config.list_physical_devices("GPU")),
-            "said": marks.log,
             "bytes": marks.size,
         },
     )

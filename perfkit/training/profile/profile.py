@@ -8,7 +8,6 @@ import functools
 import importlib.metadata
 import json
 import os
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ from perfkit.engine.launcher import launcher
 from perfkit.engine.processes import Ended, in_process
 from perfkit.engine.tick import Note
 from perfkit.errors import BadFileError, BadParameterError, need
-from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
+from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
 from perfkit.machine.record import Machine
@@ -120,9 +119,7 @@ def _check(steps: int, timeout: float) -> None:
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
-KERNELS = "kernel_stats"
-MEMORY = "memory_profile"
-TOOLS = (STEPS, OPS, KERNELS, MEMORY)
+TOOLS = (STEPS, OPS)
 _LONGEST_S = 120.0
 
 
@@ -169,9 +166,9 @@ Made = TypeVar("Made")
 Reader = Callable[[str], tuple[Made, ...]]
 Rows = list[dict[str, Any]]
 
-_IDLE = "IDLE"
+_IDLE, _DEVICE = "IDLE", "device compute"
 _PARTS = {
-    "deviceComputeTimeMs": "device compute",
+    "deviceComputeTimeMs": _DEVICE,
     "deviceToDeviceTimeMs": "device to device",
     "deviceCollectivesTimeMs": "between devices, together",
     "hostComputeTimeMs": "host compute",
@@ -248,54 +245,6 @@ def ops(data: Any) -> Iterable[Op]:
     return sorted(working, key=lambda op: -op.self_s)
 
 
-@_reader
-def kernels(data: Any) -> Iterable[Kernel]:
-    """The kernels of GPUs, the most expensive first."""
-    launches = [
-        Kernel(
-            name=str(row["kernel_name"]),
-            op=str(row["op_name"]),
-            count=int(row["occurrences"]),
-            total_s=float(row["total_duration_us"]) / 1e6,
-            least_s=float(row["min_duration_us"]) / 1e6,
-            most_s=float(row["max_duration_us"]) / 1e6,
-            occupancy=float(row["occupancy_pct"]) / 100,
-            tensor_cores=bool(row["is_kernel_using_tensor_core"]),
-            could_use_them=bool(row["is_op_tensor_core_eligible"]),
-        )
-        for row in _rows(data, "kernel_name")
-    ]
-    return sorted(launches, key=lambda kernel: -kernel.total_s)
-
-
-@_reader
-def memory(data: Any) -> Iterable[Held]:
-    """What each allocator held."""
-    for name, profile in data["memoryProfilePerAllocator"].items():
-        summary = profile["profileSummary"]
-        peak = summary["peakStats"]
-        yield Held(
-            allocator=name,
-            capacity=int(summary["memoryCapacity"]),
-            peak=int(peak["peakBytesInUse"]),
-            peak_ever=int(summary["peakBytesUsageLifetime"]),
-            fragmentation=float(peak["fragmentation"]),
-        )
-
-
-@_reader
-def _severe(data: Any) -> Iterable[str]:
-    return [str(row["message"]) for row in _rows(data, "severity")]
-
-
-def warnings_of(text: str) -> tuple[str, ...]:
-    """What the profiler itself found wrong; empty where nobody says."""
-    try:
-        return _severe(text)
-    except BadFileError:
-        return ()
-
-
 def _rows(data: Any, column: str) -> Rows:
     """The rows of the last table that has a column, by the ids of its columns."""
     for table in reversed(data if isinstance(data, list) else [data]):
@@ -306,75 +255,18 @@ def _rows(data: Any, column: str) -> Rows:
     raise LookupError(f"there is no column {column}")
 
 
-_PRIVILEGES = re.compile(
-    r"INSUFFICIENT_PRIVILEGES|ERR_NVGPUCTRPERM|elevated privileges|permission issue",
-    re.IGNORECASE,
-)
-_CUPTI = re.compile(r"cupti", re.IGNORECASE)
-_NO_GPU = "TensorFlow computes on no GPU here, so there are no kernels."
-_REST = "The rest of the profile is here, and perfkit.diagnose needs no kernels."
-_WSL = ("wsl1", "wsl2")
-_ON_WSL = (
-    "in Windows, open NVIDIA's control panel as administrator, enable the developer "
-    "settings there, and let all users access the GPU performance counters"
-)
-_ON_LINUX = (
-    "write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file in "
-    "/etc/modprobe.d, as root, and restart the machine"
-)
-_IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that fails, "
-
-
-def why_no_kernels(log: str, gpus: int, machine: Machine) -> str:
-    """Say why there are no kernels, with the remedy.
-
-    ``log`` is what TensorFlow logged while it started and stopped the profiler, and the
-    warnings in the trace; ``gpus`` is how many it saw.
-    """
-    if not gpus:
-        return _NO_GPU
-    if _PRIVILEGES.search(log):
-        return (
-            "The driver hides the GPU's counters from this user (CUPTI): "
-            f"{_remedy(machine)}. {_REST}"
-        )
-    if _CUPTI.search(log):
-        line = next(line for line in log.splitlines() if _CUPTI.search(line))
-        # Without the head of a line of the log.
-        words = line.split("] ", 1)[-1].strip().rstrip(".")[:160]
-        return (
-            f"CUPTI, which records what a GPU does, did not work ({words}): "
-            'python -m pip install "tensorflow[and-cuda]" installs the one that this '
-            f"TensorFlow needs. {_REST}"
-        )
-    software = machine.software
-    boxed = software and (software.container or software.platform in _WSL)
-    where = ", as is common on WSL and in containers" if boxed else ""
-    return f"The trace has no record of the GPU and gives no reason{where}. {_REST}"
-
-
-def _remedy(machine: Machine) -> str:
-    software = machine.software
-    if software and software.platform in _WSL:
-        return _ON_WSL
-    inside = software is not None and software.container
-    return f"{_IN_CONTAINER}on the host {_ON_LINUX}" if inside else _ON_LINUX
-
-
 # What each table of a profile is read from, and how.
 _READERS: dict[str, tuple[str, Reader[Any]]] = {
     "steps": (STEPS, steps),
     "stages": (STEPS, stages),
     "ops": (OPS, ops),
-    "kernels": (KERNELS, kernels),
-    "memory": (MEMORY, memory),
 }
 # More than any reader looks at; eager trainings name thousands of operations.
 MOST = 500
 _NO_STEPS = "xprof found no whole step in the trace; trace more of them."
-_NO_MEMORY = (
-    "The trace has no record of memory, because no allocator reported anything while "
-    "the steps were traced."
+_NO_DEVICE = (
+    "The trace has no record of the GPU. That is common on WSL and in containers, and "
+    "where NVIDIA's driver shows its counters to administrators alone."
 )
 
 
@@ -403,13 +295,12 @@ def gathered(
                 read[name] = understand(tables[tool])
         except BadFileError as error:
             missing[name] = str(error)
-    log = "\n".join([str(notes["said"]), *warnings_of(tables.get(STEPS, ""))])
-    reasons = {
-        "steps": _NO_STEPS,
-        "kernels": why_no_kernels(log, notes["gpus"], machine),
-        "memory": _NO_MEMORY,
-    }
-    empty = {name: reason for name, reason in reasons.items() if not read[name]}
+    if not read["steps"]:
+        missing.setdefault("steps", _NO_STEPS)
+    of_device = [op for op in read["ops"] if op.device == "device"]
+    of_device += [step for step in read["steps"] if step.parts.get(_DEVICE)]
+    if notes["gpus"] and not of_device:
+        missing["device"] = _NO_DEVICE
     return Profile(
         training=training,
         recorded=recorded,
@@ -423,8 +314,6 @@ def gathered(
         table=read["ops"][:MOST],
         more_ops=max(0, len(read["ops"]) - MOST),
         stages=read["stages"][:MOST],
-        launched=read["kernels"][:MOST],
-        held=read["memory"],
-        missing=empty | missing,
+        missing=missing,
         trace_bytes=notes["bytes"],
     )

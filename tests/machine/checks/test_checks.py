@@ -125,7 +125,6 @@ FAULTY = (
      "9.1.0.70")}),
     Scripted("hidden-gpu", TOWER, "idle_link", "unset CUDA_VISIBLE_DEVICES",
      more={"variables": {"CUDA_VISIBLE_DEVICES": "-1"}}),
-    Scripted("wsl-1", computer(release=trees.WSL1), remedy="wsl --set-version"),
     Scripted("slow-link", TOWER, "gaming_x8", "BIOS"),
     Scripted("throttled", TOWER, "laptop_throttled", "nvidia-smi -i 0 -q"),
     Scripted("shared-gpu", TOWER, "held", "nvidia-smi -i 0"),

@@ -306,7 +306,7 @@ test_software_is_judged_by_what_is_known_of_it = by_rule({
     ],
     software.cpu_only: [
         (built(WITHOUT, build="cpu", packages=("tensorflow-cpu",)), ""),
-        (built(build="rocm"), "cpu-only-build:fail", "built for AMD's GPUs, not for"),
+        (built(build="rocm"), "cpu-only-build:fail", "without CUDA"),
     ],
     # A cuDNN fits if it is as new and of the same generation, and for this CUDA.
     software.old_cudnn: [

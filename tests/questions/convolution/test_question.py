@@ -244,7 +244,7 @@ def test_the_steady_rate_is_that_of_a_loop_with_a_clock_of_its_own(small_run):
 def stretches(one):
     """From when to when a trial worked without a break, once it was warm."""
     # Where memory is short trials run in one go, without turns.
-    warm = one.turns[0] if one.turns else one.ticks[0][0] + steady(one).warm_up_s
+    warm = one.turns[0] if one.turns else one.ticks[-1][0] - steady(one).seconds.sum()
     found = []
     for (began, _), (end, examples) in itertools.pairwise(one.ticks):
         if not examples or began < warm - 1e-6:

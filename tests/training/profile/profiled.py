@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
+from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
 from tests.findings.made import MACHINE
 
 STEP = ProfiledStep(
@@ -13,24 +13,6 @@ STEP = ProfiledStep(
 TEN = {"device": "host", "count": 10}
 DENSE = Op(name="model/dense/MatMul", type="MatMul", total_s=0.030, self_s=0.030, **TEN)
 MAP = Op(name="Iterator::Root::Map", type="Dataset", total_s=0.06, self_s=0.010, **TEN)
-KERNEL = Kernel(
-    name="ampere_sgemm_128x64_nn",
-    op="model/dense/MatMul",
-    count=10,
-    total_s=0.004,
-    least_s=0.0003,
-    most_s=0.0005,
-    occupancy=0.5,
-    tensor_cores=False,
-    could_use_them=True,
-)
-HELD = Held(
-    allocator="GPU_0_bfc",
-    capacity=8 * 10**9,
-    peak=10**9,
-    peak_ever=2 * 10**9,
-    fragmentation=0.1,
-)
 
 
 def profile(**changes):
@@ -54,7 +36,6 @@ def profile(**changes):
                 self_s=0.05,
             ),
         ),
-        missing={"kernels": "No kernels.", "memory": "No memory."},
         trace_bytes=131_000,
     )
     return replace(made, **changes)
@@ -94,45 +75,3 @@ def steps_table(*rows):
     ]
     said = {"cols": [{"id": "severity"}, {"id": "message"}], "rows": []}
     return [{"cols": [], "rows": []}, table(made), table(stages), said]
-
-
-def kernels_table(*rows):
-    """What ``kernel_stats`` gives for kernels of these microseconds."""
-    made = [
-        {
-            "kernel_name": name,
-            "occupancy_pct": 50.0,
-            "is_op_tensor_core_eligible": True,
-            "is_kernel_using_tensor_core": uses,
-            "op_name": "model/dense/MatMul",
-            "occurrences": 10.0,
-            "total_duration_us": total,
-            "min_duration_us": total / 20,
-            "max_duration_us": total / 5,
-        }
-        for name, total, uses in rows
-    ]
-    if not made:
-        return {"cols": [{"id": "kernel_name"}], "rows": []}
-    return table(made)
-
-
-def memory_table(**allocators):
-    """What ``memory_profile`` gives; numbers are texts in it."""
-    return {
-        "memoryProfilePerAllocator": {
-            name: {
-                "profileSummary": {
-                    "peakBytesUsageLifetime": "543744",
-                    "peakStats": {
-                        "heapAllocatedBytes": "353024",
-                        "fragmentation": 0.25,
-                        "peakBytesInUse": str(peak),
-                    },
-                    "memoryCapacity": "68719476736",
-                }
-            }
-            for name, peak in allocators.items()
-        },
-        "numHosts": 1,
-    }
