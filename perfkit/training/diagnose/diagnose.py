@@ -45,10 +45,10 @@ from perfkit.training.account.session import AccountSession
 from perfkit.training.diagnose import gains, look, rounds, settings, verdict
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import hot
-from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.inference import inferred
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
@@ -206,7 +206,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._programs: OtherPrograms | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -360,7 +359,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             # The process that looked has run since before.
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = remaining_s + max(0.0, self._longest - self._budget)
-        self._programs = OtherPrograms()
         self._rounds = Rounds(
             self._changes,
             self._work,
@@ -415,11 +413,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = gains.step_of(measured, self._facts)
-        busiest = self._programs.busiest() if self._programs else ""
-        cores = self._machine.cores_granted
-        inferences = inferred(
-            self._changes, step, measured, self._facts, busiest, cores
-        )
+        inferences = inferred(self._changes, step, measured, self._facts)
         together = self._together(measured)
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, inferences, at_once)

@@ -260,8 +260,7 @@ def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
         names = listed(together.changes)
         yield f"Don't combine them: {names} together run {together.speedup.brief}."
     yield from _between(diagnosis)
-    if cause.cause != "contention":
-        yield from _disturbance(diagnosis)
+    yield from _disturbance(diagnosis)
 
 
 def _subject(diagnosis: Diagnosis) -> str:

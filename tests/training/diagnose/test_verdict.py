@@ -103,8 +103,8 @@ def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
     ("one", "headline", "much"),
     [
         (
-            cause("contention", "", 1.6, grade="inferred"),
-            "Train while no other program uses the cores.",
+            cause("retracing", "", 1.6, grade="inferred"),
+            "Stop retracing: trace each function once.",
             "The training then would run 1.6 times as fast: a step would take",
         ),
         # No more is promised than the ceiling.
