@@ -202,7 +202,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._opening: Opening | None = None
         self._source = source
         self._facts = Facts()
-        self._anatomy: dict[str, Any] = {}
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
@@ -349,7 +348,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
     ) -> None:
         remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
         self._facts = look.facts_in(notes, outcome, message, remedy)
-        self._anatomy = notes.get(look.ANATOMY, {})
         self._changes, self._untested = applicable(self._facts)
 
     def _compare(self) -> Iterator[Event]:
@@ -440,7 +438,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            anatomy=self._anatomy,
             facts=self._facts.as_note()
             | {rounds.PLAN: self._plan, ASKED: self._script_options()},
             outcome=verdict.outcome(measured),

@@ -17,9 +17,8 @@ from perfkit.findings.diagnosis import (
     Gain,
     without_line,
 )
-from perfkit.findings.reading import stages
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.text import as_budget, as_sentence, plain
+from perfkit.findings.text import as_budget, as_sentence
 from perfkit.training.diagnose import rounds, settings, tracing
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.epochs import EPOCH_END
@@ -148,7 +147,7 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
         interval=cause.speedup.ends,
         edits=cause.edits,
         warnings=tuple(_warnings(diagnosis, cause))[:2],
-        next="\n".join(_next(diagnosis, cause, other_causes[: _MOST_FIXES - 1])),
+        next="\n".join(_next(cause, other_causes[: _MOST_FIXES - 1])),
     )
 
 
@@ -294,12 +293,13 @@ def _disturbance(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"Other programs kept {amount} busy meanwhile: end them to be surer."
 
 
-def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
+def _next(best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
     """What to type where no line says it, and what to do after that."""
     before = ""
     needs = not best.edits or any(edit.new is None for edit in best.edits)
-    if needs and (advice := _to_type(diagnosis, best)):
-        yield advice
+    # What the headline says is not said again.
+    if needs and best.fix not in ("", f"{best.do}."):
+        yield best.fix
         before = "Then "
     for cause in causes:
         if cause.ceiling:
@@ -313,18 +313,6 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
         action = _low(cause.do) if before else cause.do
         yield f"{before}{action}: {cause.speedup.brief}{qualifier}."
         before = "Then "
-
-
-def _to_type(diagnosis: Diagnosis, cause: Cause) -> str:
-    """The fix; what the headline says is not said again."""
-    if cause.fix != f"{cause.do}.":
-        return cause.fix
-    limit = diagnosis.anatomy.get("limits")
-    if cause.change == WITHOUT_INPUT and any(
-        stage.name == limit for stage in stages(diagnosis.anatomy)
-    ):
-        return f'Look at "{plain(str(limit), 80)}" first.'
-    return ""
 
 
 def _again(diagnosis: Diagnosis) -> str:
