@@ -32,10 +32,6 @@ def facts(found):
     return {fact.label: (fact.value, fact.interval) for fact in verdict_of(found).facts}
 
 
-def because(found, words):
-    return [reason for reason in verdict_of(found).because if words in reason]
-
-
 def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     said = verdict_of(diagnosis())
     assert said.headline == "Run the maps in parallel."
@@ -182,7 +178,6 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
         said = verdict_of(found)
         if kind == "defect" or size in LARGE:
             assert "Nothing is wrong" not in said.headline
-            assert not because(found, "compute-bound")
         elif not others:
             assert said.headline == "Nothing is wrong with this training."
         if size in LARGE and (kind == "defect" or not others):
@@ -279,7 +274,6 @@ def test_a_training_is_called_compute_bound_as_far_as_that_is_shown():
     for split, said in ((COMPUTE, True), ({}, False), ({"compute": little}, False)):
         found = diagnosis(causes=(), ceiling=None, split=split)
         assert ("less computing" in verdict_of(found).next) == said
-        assert bool(because(found, "compute-bound")) == said
 
 
 def test_a_gain_that_is_hardly_known_is_told_without_a_number():
@@ -288,7 +282,7 @@ def test_a_gain_that_is_hardly_known_is_told_without_a_number():
     assert said.much == "The training then runs faster; by how much is not known yet."
     assert (said.sure, said.interval) == ("not known yet", "")
     unsure = diagnosis(step=Seconds(median_s=0.03, low=0.01, high=0.09))
-    assert "A step as given" not in facts(unsure)
+    assert "A step, unchanged" not in facts(unsure)
     assert verdict_of(unsure).much == "The training then runs 2.5 times as fast."
     # A step that the next run may find half as long again is told as that.
     wide = Seconds(median_s=0.043, low=0.024, high=0.077)
