@@ -43,8 +43,6 @@ GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
 WIDER = 0.15
 # A defect of a healthy training below this is hardly a false accusation.
 ACCUSED = 1.10
-# What the machine did meanwhile is no fault of a training.
-OF_THE_MACHINE = ("contention", "memory-pressure")
 LATE = 1.10
 WIDTHS = (22, 16, 30, 22, 22, 7, 7, 6)
 COLUMNS = ("training", "planted", "named", "claimed", "realised", "inside", "told", "s")
@@ -296,9 +294,7 @@ def named(row):
 def accusations(row):
     """The defects that are claimed of a healthy training, by A/B test or profile."""
     large = (c for c in row.get("causes", ()) if c["speedup"][0] > ACCUSED)
-    return [
-        c for c in large if c["kind"] == "defect" and c["cause"] not in OF_THE_MACHINE
-    ]
+    return [c for c in large if c["kind"] == "defect"]
 
 
 def in_time(row):

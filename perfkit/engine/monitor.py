@@ -165,9 +165,6 @@ class Monitor:
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
         with contextlib.suppress(*_READINGS):
-            stalled = {"memory_stalled": _memory_stalled_s()}
-            yield from self._rates.of_all(time.perf_counter(), stalled).items()
-        with contextlib.suppress(*_READINGS):
             yield "memory_used", float(psutil.virtual_memory().used)
         if (trial := self._trial) is not None:
             trial.look_for_children()
@@ -240,12 +237,6 @@ def _disks() -> Iterator[Any]:
         alone = disk.exists() and not any((disk / "slaves").glob("*"))
         if not _BLOCKS.is_dir() or (alone and not name.startswith(_NO_DISKS)):
             yield counters
-
-
-def _memory_stalled_s() -> float:
-    """Seconds for which something on this machine has waited for short memory."""
-    line = Path("/proc/pressure/memory").read_text().partition("\n")[0]
-    return float(line.rpartition("total=")[2]) / 1e6
 
 
 def _stands_for_others(process: psutil.Process) -> bool:

@@ -18,7 +18,6 @@ from perfkit.findings.diagnosis import (
     WITHOUT_INPUT,
     Diagnosis,
 )
-from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
@@ -113,7 +112,6 @@ def of_diagnosis(diagnosis: Diagnosis) -> Report:
                 "Everything that was tried, and what was not",
                 tables=(_unclaimed(diagnosis),),
             ),
-            _anatomy(diagnosis),
             *_common_folds(finding, repeat),
         ),
         repeat=repeat,
@@ -440,31 +438,6 @@ def _of_line(comparison: Comparison, where: str) -> str:
         f"Without the work of {where} the training would run "
         f"{units.times(comparison.ratio)} times as fast ({comparison.ends}), so no "
         "fix of that line brings more."
-    )
-
-
-def _anatomy(diagnosis: Diagnosis) -> Fold:
-    """The plan of its pipeline; what makes no sense in a note is left out."""
-    title = "What TensorFlow runs for its data"
-    slowest = diagnosis.anatomy.get("limits")
-    rows = tuple(_stage(stage, slowest) for stage in stages(diagnosis.anatomy))
-    headings = ("stage", "share of the work", "each", "at a time", "what that says")
-    straight = "Read without the shuffle of the data, because it hides the stages."
-    lines = (straight,) * (rows != () and "without" in diagnosis.anatomy)
-    return Fold(title, lines, tables=(Table(title, headings, rows),))
-
-
-def _stage(stage: Stage, slowest: Any) -> tuple[str, ...]:
-    by = " (AUTOTUNE)" if stage.tuned else ""
-    element_time = (
-        units.UNKNOWN if stage.each_s is None else units.seconds(stage.each_s)
-    )
-    return (
-        stage.name,
-        "" if stage.share is None else units.percent(stage.share),
-        element_time,
-        "" if stage.parallelism is None else f"{stage.parallelism:g}{by}",
-        "most work, by TensorFlow's own clock" if stage.name == slowest else "",
     )
 
 

@@ -71,11 +71,6 @@ def plan(iterator: Any) -> dict[str, Any]:
     }
 
 
-def busiest(plan: dict[str, Any]) -> dict[str, Any] | None:
-    """The stage with the largest share of the work; None where there is no plan."""
-    return max(plan.get("stages", ()), key=lambda stage: stage["share"], default=None)
-
-
 def _in_order(model: Any) -> Iterator[Any]:
     """The nodes from the sources to the output."""
 

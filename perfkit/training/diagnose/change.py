@@ -168,8 +168,7 @@ class KnownCause:
         mind: What doing so may cost or break besides, in a sentence; "" for nothing.
         group: The change that leaves out the whole group it lies in, ``WITHOUT_INPUT``
             or ``WITHOUT_OBSERVERS``; "" for none.
-        offer: Offers the changes that prove it, from what is known of a training;
-            nothing for what cannot be left out, such as other programs.
+        offer: Offers the changes that prove it, from what is known of a training.
         edit: Makes its changes in the user's code; None where no one edit does.
         line: The line to show where no edit is certain.
         needs_fit: Whether a loop of the user's own decides that itself.
@@ -187,7 +186,7 @@ class KnownCause:
     means: str
     mind: str = ""
     group: str = ""
-    offer: Callable[[Facts], Candidates] = lambda facts: iter(())
+    offer: Callable[[Facts], Candidates]
     edit: Rewrite | None = None
     line: Locate | None = None
     needs_fit: bool = False

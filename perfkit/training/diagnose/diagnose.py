@@ -45,10 +45,10 @@ from perfkit.training.account.session import AccountSession
 from perfkit.training.diagnose import gains, look, rounds, settings, verdict
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import hot
-from perfkit.training.diagnose.causes.machine import OtherPrograms, inferred
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
+from perfkit.training.diagnose.inference import inferred
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
@@ -198,15 +198,13 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._maker = maker
         self._name = name_of(self._maker)
         self._requested_s = budget
-        self._plan, self._longest = "", 0.0
+        self._advice, self._longest = "", 0.0
         self._opening: Opening | None = None
         self._source = source
         self._facts = Facts()
-        self._anatomy: dict[str, Any] = {}
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
         self._rounds: Rounds | None = None
-        self._programs: OtherPrograms | None = None
         self._account: Account | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -331,26 +329,25 @@ class DiagnosisSession(Measurer[Diagnosis]):
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._requested_s)
             self._budget, self._longest = plan.budget_s, plan.longest_s
-            self._plan = rounds.in_words(self._facts, plan, self._name)
+            self._advice = rounds.in_words(self._facts, plan, self._name)
             after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
             )
-            yield Preparing(self._plan)
         elif self._requested_s is None:
             self._budget = rounds.without_turns_s(self._facts)
-        elif needs := rounds.without_turns_in_words(
-            self._facts, self._requested_s, self._name
-        ):
-            self._plan = needs
-            yield Preparing(needs)
+        else:
+            self._advice = rounds.without_turns_in_words(
+                self._facts, self._requested_s, self._name
+            )
+        if self._advice:
+            yield Preparing(self._advice)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
     ) -> None:
         remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
         self._facts = look.facts_in(notes, outcome, message, remedy)
-        self._anatomy = notes.get(look.ANATOMY, {})
         self._changes, self._untested = applicable(self._facts)
 
     def _compare(self) -> Iterator[Event]:
@@ -360,7 +357,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             # The process that looked has run since before.
             remaining_s += time.perf_counter() - self._opening.running.started_ns / 1e9
         longest = remaining_s + max(0.0, self._longest - self._budget)
-        self._programs = OtherPrograms()
         self._rounds = Rounds(
             self._changes,
             self._work,
@@ -415,11 +411,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = gains.step_of(measured, self._facts)
-        busiest = self._programs.busiest() if self._programs else ""
-        cores = self._machine.cores_granted
-        inferences = inferred(
-            self._changes, step, measured, self._facts, busiest, cores
-        )
+        inferences = inferred(self._changes, step, measured, self._facts)
         together = self._together(measured)
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, inferences, at_once)
@@ -444,9 +436,8 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {rounds.PLAN: self._plan, ASKED: self._script_options()},
+            | {rounds.ADVICE: self._advice, ASKED: self._script_options()},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),

@@ -37,17 +37,10 @@ from perfkit.training.diagnose.facts import (
     facts_of_loop,
     some_epochs,
 )
-from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import LoopCalls, Looping, fitted
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline import remember_lines
-from perfkit.training.diagnose.pipeline.facts import (
-    driven_plan,
-    kinds,
-    live_plan,
-    pipeline_facts,
-    tells_too_little,
-)
+from perfkit.training.diagnose.pipeline.facts import pipeline_facts
 from perfkit.training.diagnose.pipeline.memory import (
     Worth,
     fill_caches,
@@ -70,13 +63,11 @@ from perfkit.training.diagnose.training import (
 FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
 SPENT = "spent"
-ANATOMY = "anatomy"
 # Who refuses what of a training that is guarded, in sentences; told before it runs.
 UNCONTAINED = "uncontained"
 # The longer one waits for another trace of what was traced anew.
 _LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
 _ENOUGH_TICKS = 60
-_NO_PLAN = {"missing": "TensorFlow does not tell the plan of this pipeline."}
 
 
 def look(
@@ -99,8 +90,8 @@ def look(
         lines: Whose work may be left out, as ``causes.lines.hot`` has them.
 
     Yields:
-        The notes ``"uncontained"`` where it is, ``"anatomy"`` and ``"facts"``, then
-        what the turns tell; or what was raised, as ``failure.as_notes`` has it.
+        The notes ``"uncontained"`` where it is and ``"facts"``, then what the turns
+        tell; or what was raised, as ``failure.as_notes`` has it.
     """
     following = Turns(suspects) if screens else None
     yield from failure.as_notes(_run_look(maker, budget, began, following, lines))
@@ -149,19 +140,15 @@ def _run_look(
     with contextlib.closing(fitted(making, looping, screening)) as running:
         run_facts = run_for_a_moment(running, traces, began, loaded)
         run_facts["uncontained"] = uncontained
-        plan = try_read(live_plan, otherwise=_NO_PLAN)
-        yield Note(ANATOMY, plan)
         if looping.training:
             some_epochs(running, looping)
-            data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
+            data = pipeline_facts(looping.training)
             facts = facts_of_loop(looping, pipeline=data, **run_facts)
             yield Note(FACTS, facts.as_note())
             return
         training = looping.fitting
         assert training is not None
-        if training.kind == "tf.data" and tells_too_little(plan):
-            yield Note(ANATOMY, try_read(driven_plan, training.data, otherwise=plan))
-        data = pipeline_facts(training) | {"plan": kinds(plan)}
+        data = pipeline_facts(training)
         facts = facts_of(
             training, pipeline=data, lines=with_obstacles(training, lines), **run_facts
         )

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from perfkit import units
 from perfkit.engine import plan as engine_plan
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.statistics import Comparison
@@ -42,8 +41,8 @@ _MOST_OF_IT, _SEEN_SHARE = 0.4, 0.85
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
-# Among the facts of a diagnosis: what was planned.
-PLAN = "planned"
+# Among the facts of a diagnosis: the budget to give the next one, in a sentence.
+ADVICE = "advice"
 
 
 class Planned(NamedTuple):
@@ -111,33 +110,19 @@ def without_turns_s(facts: Facts) -> float:
 
 
 def without_turns_in_words(facts: Facts, budget_s: float, training: str = "") -> str:
-    """What such a training needs, where its budget is smaller; "" where it is not."""
+    """What to give such a training, where its budget is smaller; "" where it is not."""
     needed = without_turns_s(facts)
     if budget_s >= needed:
         return ""
-    step, first = units.seconds(facts.step_s), units.seconds(facts.ready_s)
-    return (
-        f"A step takes about {step}, and every fresh process needs {first} to set up. "
-        f"To see what helps, give {_to_give(needed, training)}."
-    )
+    return f"To see what helps, give {_to_give(needed, training)}."
 
 
 def in_words(facts: Facts, plan: Planned, training: str = "") -> str:
-    """The plan in a sentence or two, and what to give a ``training`` called so."""
-    step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
-    first = float(f"{first:.1g}") if first < 10 else round(first, -1)
-    sentence = (
-        f"A step takes about {step}, and set-up {units.seconds(facts.ready_s)}. The "
-        f"slow part shows after {units.seconds(first)} more at the earliest"
-    )
-    if not plan.fresh_s:
-        again = _to_give(plan.budget_s + 2 * round_s(facts), training)
-        return f"{sentence}. To confirm it in fresh processes, give {again}."
-    sentence += "; then fresh processes confirm what helps"
-    if plan.longest_s > plan.budget_s:
-        longest = units.seconds(round(plan.longest_s, -1))
-        sentence += f". Open questions take longer, {longest} in all at most"
-    return f"{sentence}."
+    """What to give where the plan has no fresh processes; "" where it has them."""
+    if plan.fresh_s:
+        return ""
+    needed = _to_give(plan.budget_s + 2 * round_s(facts), training)
+    return f"To confirm in fresh processes what helps, give {needed}."
 
 
 AS_GIVEN = "as given"

@@ -15,7 +15,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -23,26 +22,6 @@ from perfkit.engine.tick import READY, Note, Tick
 from perfkit.questions.shared.loops import described
 from perfkit.training.account.places import outwards
 from perfkit.training.diagnose.loop import LIBRARIES, package_of
-
-WAITED = "waiting"
-_NANO = 1e-9
-
-
-def read(root: Path = Path("/")) -> tuple[float, float] | None:
-    """Seconds that all threads of this process ran, and stood ready without a core.
-
-    None where the system, whose ``proc`` lies in a folder, does not tell.
-    """
-    ran = waited = 0.0
-    for path in (root / "proc/self/task").glob("*/schedstat"):
-        try:
-            numbers = path.read_text().split()
-            ran, waited = ran + float(numbers[0]), waited + float(numbers[1])
-        except (OSError, ValueError, IndexError):
-            # A thread may end while it is read.
-            continue
-    return (ran * _NANO, waited * _NANO) if ran else None
-
 
 NOTE = "tracing"
 _PLACE = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
@@ -267,21 +246,16 @@ STEADY = "steady"
 def add_notes(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
     """Pass ticks on, and tell what came with the first, second, fourth, ..."""
     passed, due, examples = 0, 1, 0
-    before = read()
     for tick in ticks:
         yield tick
         if tick == READY:
             traces.begin()
-            before, examples = read(), 0
+            examples = 0
         if not isinstance(tick, Tick):
             continue
         passed, examples = passed + 1, examples + tick.examples
         if passed >= due:
-            note = {"steps": examples / batch, NOTE: traces.note()}
-            if before and (after := read()):
-                ran_s, waited_s = after[0] - before[0], after[1] - before[1]
-                note[WAITED] = {"ran_s": ran_s, "waited_s": waited_s}
-            yield Note(STEADY, note)
+            yield Note(STEADY, {"steps": examples / batch, NOTE: traces.note()})
             due *= 2
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from perfkit import units
 from perfkit.engine.live import NO_TURNS
-from perfkit.engine.measurement import CONTROL, Measurement
+from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Sure
 from perfkit.findings import account_report, load
 from perfkit.findings.account import COMPUTING, SET_UP, Account, Tip
@@ -17,12 +17,9 @@ from perfkit.findings.diagnosis import (
     Gain,
     without_line,
 )
-from perfkit.findings.reading import stages
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.text import as_budget, as_sentence, plain
-from perfkit.training.diagnose import rounds, settings, tracing
-from perfkit.training.diagnose.causes import OF_INPUT
-from perfkit.training.diagnose.epochs import EPOCH_END
+from perfkit.findings.text import as_budget, as_sentence
+from perfkit.training.diagnose import rounds, settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
@@ -31,8 +28,6 @@ _MOST_NAMES = 4
 _MOST_FIXES = 3
 # Code of a line that is told in a sentence is no longer.
 _LONGEST = 60
-# Ends of epochs that differ by so much of a step are worth a word.
-_DIFFER = 0.1
 # A training whose time is computing by more than this is compute-bound.
 _COMPUTE_BOUND = 0.5
 # Others that kept as many cores busy may have changed what was measured.
@@ -87,13 +82,12 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         text = "The run was stopped before the training had made enough steps."
     else:
         text = "The training made too few steps within the budget."
-    plan, advice = _to_give(diagnosis), _REMEDIES.get(diagnosis.outcome, "")
+    advice = _REMEDIES.get(diagnosis.outcome, "")
     if not advice or (runs and not diagnosis.stopped):
         # Trials that the budget's end has cut off were stopped, too.
-        advice = plan or _again(diagnosis)
+        advice = _to_give(diagnosis) or _again(diagnosis)
     if step_s:
-        took = f"A step takes about {_short(step_s)}. "
-        text = f"{took}{''.join(_traced(diagnosis))}{text}"
+        text = f"A step takes about {_short(step_s)}. {text}"
     headline = _NOT_KNOWN
     if ending and not step_s:
         headline = "This training could not be run."
@@ -104,17 +98,9 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         headline=headline,
         much=text,
         sure="not known yet" if headline == _NOT_KNOWN else "",
-        because=(*([plan] if plan not in ("", advice) else []), *_remarks(diagnosis)),
+        because=tuple(reason for reason in because(diagnosis) if reason != advice),
         next=advice,
     )
-
-
-def _traced(diagnosis: Diagnosis) -> Iterator[str]:
-    """What the first look saw being traced again and again."""
-    for name, entry in (diagnosis.facts.get("retraced") or {}).items():
-        anew, took = int(entry["traces"]) - 1, units.seconds(float(entry["seconds"]))
-        sentence = f"{tracing.display_name(name, entry)} was retraced {anew} times"
-        yield f"{sentence[:1].upper()}{sentence[1:]}, {took} in all. "
 
 
 def _to_do(diagnosis: Diagnosis) -> Verdict | None:
@@ -150,7 +136,7 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
         interval=cause.speedup.ends,
         edits=cause.edits,
         warnings=tuple(_warnings(diagnosis, cause))[:2],
-        next="\n".join(_next(diagnosis, cause, other_causes[: _MOST_FIXES - 1])),
+        next="\n".join(_next(cause, other_causes[: _MOST_FIXES - 1])),
     )
 
 
@@ -264,8 +250,7 @@ def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
         names = listed(together.changes)
         yield f"Don't combine them: {names} together run {together.speedup.brief}."
     yield from _between(diagnosis)
-    if cause.cause != "contention":
-        yield from _disturbance(diagnosis)
+    yield from _disturbance(diagnosis)
 
 
 def _subject(diagnosis: Diagnosis) -> str:
@@ -299,12 +284,13 @@ def _disturbance(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"Other programs kept {amount} busy meanwhile: end them to be surer."
 
 
-def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
+def _next(best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
     """What to type where no line says it, and what to do after that."""
     before = ""
     needs = not best.edits or any(edit.new is None for edit in best.edits)
-    if needs and (advice := _to_type(diagnosis, best)):
-        yield advice
+    # What the headline says is not said again.
+    if needs and best.fix not in ("", f"{best.do}."):
+        yield best.fix
         before = "Then "
     for cause in causes:
         if cause.ceiling:
@@ -320,38 +306,19 @@ def _next(diagnosis: Diagnosis, best: Cause, causes: Sequence[Cause]) -> Iterato
         before = "Then "
 
 
-def _to_type(diagnosis: Diagnosis, cause: Cause) -> str:
-    """The fix; what the headline says is not said again."""
-    if cause.fix != f"{cause.do}.":
-        return cause.fix
-    limit = diagnosis.anatomy.get("limits")
-    if cause.change == WITHOUT_INPUT and any(
-        stage.name == limit for stage in stages(diagnosis.anatomy)
-    ):
-        return f'Look at "{plain(str(limit), 80)}" first.'
-    return ""
-
-
 def _again(diagnosis: Diagnosis) -> str:
     return f"Run again with {as_budget(2 * diagnosis.budget_s, diagnosis.training)}."
 
 
 def _to_give(diagnosis: Diagnosis) -> str:
-    """The plan of a run that is over, where it says what to give the next one."""
-    plan = str(diagnosis.facts.get(rounds.PLAN) or "")
-    return plan if "budget" in plan else ""
+    """The budget to give the next run, in a sentence; "" where this one had it."""
+    return str(diagnosis.facts.get(rounds.ADVICE) or "")
 
 
 def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
-    if plan := _to_give(diagnosis):
-        yield f"Planned from its first steps: {plan}"
-    yield from _ends(diagnosis)
-    computing = _computing_share(diagnosis)
-    if diagnosis.healthy and _is_little(diagnosis) and computing > _COMPUTE_BOUND:
-        share = units.percent(computing)
-        account = f"by its account, {share} of its time goes into computing"
-        yield f"It is compute-bound: {account}."
+    if budget := _to_give(diagnosis):
+        yield budget
     yield from _remarks(diagnosis)
 
 
@@ -364,40 +331,10 @@ def _step(diagnosis: Diagnosis) -> str:
 
 def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     """The numbers that the verdict rests on and that no other table has."""
-    step, limit = diagnosis.step, diagnosis.ceiling
+    step = diagnosis.step
     if step and units.is_known(step.low, step.high):
         median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
         yield Fact("A step, unchanged", median, f"{low} to {high}")
-    best = next((c for c in diagnosis.causes if c.cause in OF_INPUT), None)
-    noise = max(CLAIMED, diagnosis.noise_floor or 1)
-    is_plain = limit and limit.low > 1 and limit.estimate >= noise
-    if best and limit and is_plain and diagnosis.explained(WITHOUT_INPUT) <= limit.high:
-        share = units.percent(recovered(best.speedup, limit))
-        yield Fact(f'Share of the input time that "{best.change}" saves', share)
-
-
-def recovered(gain: Gain, limit: Gain) -> float:
-    """Which share of the time that input costs a change of it saves, at most 1."""
-    saved, lost = 1 - 1 / gain.estimate, 1 - 1 / limit.estimate
-    return min(1.0, max(0.0, saved / lost)) if lost > 0 else 0.0
-
-
-def _ends(diagnosis: Diagnosis) -> Iterator[str]:
-    """Ends of epochs that differ by much, and what that does to the gains."""
-    trials = [t for t in diagnosis.trials if t.variant in (AS_GIVEN, CONTROL)]
-    ends = [end_s for t in trials for end_s in t.pauses.get(EPOCH_END, ())]
-    examples = [t.recurring[EPOCH_END][0] for t in trials if EPOCH_END in t.recurring]
-    if not (ends and examples and diagnosis.step):
-        return
-    batch = int(diagnosis.facts.get("batch", 1))
-    differ_s = (max(ends) - min(ends)) * batch / examples[0]
-    if differ_s > _DIFFER * diagnosis.step.median_s:
-        yield (
-            f"Ends of epochs took {units.seconds(min(ends))} to "
-            f"{units.seconds(max(ends))}: a dropped pipeline may wait until its tuning "
-            "thread wakes. Every change is charged the same for that, so one that "
-            "speeds up steps may bring more than is shown."
-        )
 
 
 def _remarks(diagnosis: Diagnosis) -> Iterator[str]:

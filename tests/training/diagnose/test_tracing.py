@@ -1,12 +1,9 @@
-"""Functions that TensorFlow traces again and again, and threads that wait."""
-
-import pytest
+"""Functions that TensorFlow traces again and again."""
 
 import perfkit
 from perfkit.engine.tick import READY, Tick
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.tracing import Tracing
-from tests.machine.trees import grow
 
 
 def watched(tf):
@@ -53,26 +50,6 @@ def test_what_is_traced_anew_is_told_with_what_changed_and_can_be_stopped():
     assert fixed == {"shaped": 1}
 
 
-@pytest.mark.parametrize(
-    ("told", "added"),
-    [
-        (
-            {"t1": "2000000000 500000000 7\n", "t2": "1000000000 250000000 3\n"},
-            (3.0, 0.75),
-        ),
-        # A thread that ended meanwhile is passed over.
-        ({"t1": "2000000000 500000000 7\n", "t2": ""}, (2.0, 0.5)),
-        # A system that does not tell is no zero.
-        ({}, None),
-    ],
-)
-def test_all_threads_are_added_up(tmp_path, told, added):
-    grow(tmp_path, {f"proc/self/task/{t}/schedstat": said for t, said in told.items()})
-    assert tracing.read(tmp_path) == added
-
-
-def test_what_came_between_two_readings_is_kept(monkeypatch):
-    readings = iter([(1.0, 1.0), (3.0, 1.5), (5.0, 2.0)])
-    monkeypatch.setattr(tracing, "read", lambda: next(readings))
-    *_, told = tracing.add_notes([READY, Tick(1)], Tracing(), 1)
-    assert told.value[tracing.WAITED] == {"ran_s": 2.0, "waited_s": 0.5}
+def test_what_is_traced_is_told_with_the_steps_since_the_training_was_ready():
+    *_, told = tracing.add_notes([Tick(4), READY, Tick(2)], Tracing(), 2)
+    assert told.value == {"steps": 1, "tracing": {"traces": 0, "seconds": 0}}

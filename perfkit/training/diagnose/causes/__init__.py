@@ -8,7 +8,6 @@ from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.causes import (
     batches,
     lines,
-    machine,
     model,
     stages,
     steps,
@@ -19,7 +18,7 @@ from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (steps, surroundings, lines, stages, batches, model, machine)
+_FAMILIES = (steps, surroundings, lines, stages, batches, model)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES

@@ -1,7 +1,7 @@
 """Batches: with less padding in each of them, and made ahead of the model."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -233,7 +233,7 @@ def no_prefetch(facts: Facts) -> Candidates:
         return
     if facts.pipeline["prefetched"]:
         yield Untested("the pipeline already ends in a prefetch")
-    elif facts.pipeline.get("plan", [])[-1:] == ["Prefetch"]:
+    elif facts.pipeline["rewrites"] and not _runs_ahead(facts.stages):
         yield Untested("TensorFlow adds a prefetch by itself")
     else:
         yield _ahead(
@@ -242,6 +242,17 @@ def no_prefetch(facts: Facts) -> Candidates:
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
             apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
         )
+
+
+def _runs_ahead(stages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last stage may work ahead as it is: TensorFlow adds no prefetch then.
+
+    It makes a map parallel, and one stage of a map and the batch behind it.
+    """
+    last = [stage for stage in stages if stage["kind"] != "options"][-2:]
+    kinds = [stage["kind"] for stage in last]
+    is_parallel = any(stage["parallel"] for stage in last[-1:])
+    return is_parallel or kinds[-1:] == ["map"] or kinds == ["map", "batch"]
 
 
 def host_to_device(facts: Facts) -> Candidates:

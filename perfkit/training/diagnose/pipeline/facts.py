@@ -1,10 +1,8 @@
 """What is known of the data of a training: its stages, and what they do."""
 
-import gc
 import itertools
 import os
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.machine.limits import free_bytes
-from perfkit.questions.shared import anatomy
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.pipeline import (
     PADS,
@@ -70,73 +67,6 @@ def _bytes(part: Any) -> int:
     return int(tf.size(part)) * int(part.dtype.size)
 
 
-def live_plan() -> dict[str, Any]:
-    """Describe the iterator that has given most; see ``shared.anatomy.plan``.
-
-    Returns:
-        The plan, with ``"limits"``: the name of the stage that has the largest share
-        of the work. ``{"missing": a sentence}`` where nothing of the kind is running.
-    """
-    import tensorflow as tf
-
-    # Keras keeps its iterator to itself; whoever is alive is known to the collector.
-    # isinstance() would ask the object for its class, which wakes lazy modules.
-    alive = [o for o in gc.get_objects() if issubclass(type(o), tf.data.Iterator)]
-    plans = [anatomy.plan(iterator) for iterator in alive]
-    running = [plan for plan in plans if plan.get("stages")]
-    if running:
-        largest = max(running, key=lambda plan: int(plan["stages"][-1]["elements"]))
-        return limited(largest)
-    return plans[0] if plans else {"missing": "No tf.data pipeline is running here."}
-
-
-def limited(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with the name of the stage that has most of its work, if all is told."""
-    busiest = None if tells_too_little(plan) else anatomy.busiest(plan)
-    return plan | {"limits": busiest["name"] if busiest else ""}
-
-
-def kinds(plan: dict[str, Any]) -> list[str]:
-    """TensorFlow's names of a plan's stages, the source first."""
-    return [stage["kind"] for stage in plan.get("stages", ())]
-
-
-_LONGEST_S = 1.0
-# What such a stage works on comes from another one.
-_NO_SOURCES = (
-    *("Batch", "Filter", "FiniteRepeat", "FlatMap", "ForeverRepeat", "Interleave"),
-    *("Map", "PaddedBatch", "Parallel", "Prefetch", "Repeat", "Shuffle", "Take"),
-)
-
-
-def tells_too_little(plan: dict[str, Any]) -> bool:
-    """Whether a plan has no source: one that a shuffle hides, or that has ended."""
-    stages = plan.get("stages") or [{"kind": ""}]
-    return str(stages[0]["kind"]).startswith(_NO_SOURCES)
-
-
-def driven_plan(dataset: Any) -> dict[str, Any]:
-    """The plan of the same pipeline without its shuffles, run for a second at most.
-
-    Returns:
-        As ``experiments.shared.anatomy.plan``, with ``"without": "shuffle"`` where it
-        has one.
-    """
-    source, *stages = chain(dataset)
-    straight = stacked((stage for stage in stages if kind(stage) != "shuffle"), source)
-    iterator, began = iter(straight), time.perf_counter()
-    plan = anatomy.plan(iterator)
-    for number, _ in enumerate(iterator, 1):
-        late = time.perf_counter() - began > _LONGEST_S
-        # When the data end, their source is gone: what was seen before that counts.
-        if late or not number & (number - 1):
-            plan = anatomy.plan(iterator)
-        if late:
-            break
-    shuffled = any(kind(stage) == "shuffle" for stage in stages)
-    return limited(plan) | ({"without": "shuffle"} if shuffled else {})
-
-
 def pipeline_facts(training: Training) -> dict[str, Any]:
     """Describe the data of a training; a JSON object.
 
@@ -160,7 +90,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
           batch, the last one first;
         * ``"padded too far"``: whether it pads further than its elements ask for;
         * ``"threads"``: of a pool of its own, where these are not as many as cores;
-        * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself;
+        * ``"rewrites"``: whether TensorFlow makes serial maps parallel and adds a
+          prefetch by itself;
 
         or ``{"missing": why}`` where TensorFlow does not tell.
     """
@@ -192,6 +123,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         options.autotune.enabled,
         rewriting.apply_default_optimizations,
         rewriting.map_parallelization,
+        rewriting.inject_prefetch,
     )
     facts = {
         "stages": stages,
