@@ -172,6 +172,8 @@ def in_html(board: Board) -> str:
     doing, time_left, best = map(
         html.escape, (board.doing, board.time_left, board.best)
     )
+    if board.over:
+        return f"<div>{doing}</div>"
     return (
         f"<div><progress max='1' value='{board.share:.3f}' "
         f"aria-label='Share of the run that is done'></progress> {time_left}<br>"
@@ -205,7 +207,7 @@ class Display(AbstractContextManager["Display"]):
         with self:
             self.show(Board(doing=doing), at_once=True)
             yield
-            self.show(Board(doing=doing, over=True), at_once=True)
+            self.show(Board(doing=f"{doing}: done", over=True), at_once=True)
 
     def __exit__(self, *exception: object) -> None:
         """Leave the place as a reader wants it afterwards."""

@@ -149,7 +149,8 @@ def times(value: float) -> str:
     """Write a ratio as a reader repeats it, as ``"2.0"`` or ``"130"``."""
     if 0 < abs(value - 1) < 0.005:
         return _end(value)
-    digits = 2 if value < 1.05 else 1
+    # One digit would hide how far it is from 1.
+    digits = 2 if value < 1.295 else 1
     return f"{value:.{digits}f}" if 0.0995 <= value < 9.95 else significant(value, 2)
 
 

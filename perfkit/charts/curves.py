@@ -24,7 +24,7 @@ from perfkit.charts.layout import even_ticks, limits, log_ticks
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import guess, standings
+from perfkit.findings.standing import standings
 from perfkit.findings.text import one_line, printable
 
 # Pixels that a character of a tick's number takes.
@@ -202,7 +202,7 @@ def over_sizes(
             if mark.words:
                 label(axes, mark.words, mark.size, mark.value, lift=_LIFT)
 
-    pieces = ["bar: 95 % interval", *caption, *guess(finding).caption]
+    pieces = ["bar: 95 % interval", *caption]
     spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
     return picture(title, f"{quantity} (logarithmic)", pieces, spoken, fill)
 
@@ -308,6 +308,8 @@ _LOOKS: tuple[tuple[str, Any], ...] = (
     (INK, (0, (8, 3))),
 )
 _MOST_POINTS = 200
+# Times that a loss falls, from which on its end would be a flat line at the bottom.
+_FAR = 20.0
 # A file may say anything; numbers that no training has are not drawn.
 _LARGEST = 1e12
 
@@ -357,10 +359,7 @@ def bundles(
         points = [p for lines in curves.values() for line in lines for p in line]
         places, values = zip(*points, strict=True)
         along(axes, max(places), units.significant, along_axis)
-        room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
-        low, high = min(values) - room, max(values) + room
-        axes.set_ylim(low, high)
-        ticks(axes, even_ticks(low, high), units.significant)
+        _set_losses(axes, min(values), max(values))
         for (name, mean), (colour, dashes) in zip(means.items(), looks, strict=False):
             for line in curves[name]:
                 axes.plot(*zip(*line, strict=True), color=colour, lw=0.7, alpha=0.35)
@@ -375,6 +374,19 @@ def bundles(
     ]
     right = 60 + canvas.text_width(names, canvas.SMALL)
     return picture(title, "loss", caption, [*ends, *words], fill, right=right)
+
+
+def _set_losses(axes: Axes, low: float, high: float) -> None:
+    """Let losses stand on the axis; on a logarithmic one where they fall far."""
+    falls_far = low > 0 and high / low > _FAR
+    if falls_far:
+        axes.set_yscale("log")
+        low, high = low / _AROUND, high * _AROUND
+    else:
+        room = (high - low) / 8 or abs(high) / 8 or 1.0
+        low, high = low - room, high + room
+    axes.set_ylim(low, high)
+    ticks(axes, (log_ticks if falls_far else even_ticks)(low, high), units.significant)
 
 
 def _curves(finding: Finding) -> dict[str, list[Points]]:

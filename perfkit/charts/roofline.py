@@ -19,7 +19,6 @@ from perfkit.charts.layout import log_ticks
 from perfkit.engine.statistics import Timing
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import guess
 
 _RIGHT, _HEIGHT, _LABEL = 250, 300, 19
 # Beyond this a number of a file is no speed and no amount of work.
@@ -83,7 +82,7 @@ def roofline(finding: Finding) -> Figure:
     return curves.picture(
         title,
         "GFLOP/s (logarithmic)",
-        [*_caption(plane), *guess(finding).caption],
+        list(_caption(plane)),
         _in_words(plane),
         fill,
         right=_RIGHT,

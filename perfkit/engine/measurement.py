@@ -1,6 +1,7 @@
 """All that a run has measured so far, and what it says."""
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -378,12 +379,12 @@ class PayBack:
         """
         if self.examples is None:
             return ""
-        low = units.significant(self.low / batch, 2)
+        low = _whole_steps(self.low / batch)
         if self.high is None or not units.is_known(self.low, self.high):
             # How soon at best is known, whatever the upper end is.
             return f"at least {low} {unit}"
-        ends = f"{low} to {units.significant(self.high / batch, 2)}"
-        return f"{units.significant(self.examples / batch, 2)} {unit} ({ends})"
+        ends = f"{low} to {_whole_steps(self.high / batch)}"
+        return f"{_whole_steps(self.examples / batch)} {unit} ({ends})"
 
 
 @dataclass(frozen=True)
@@ -460,3 +461,7 @@ def _fieller(
     if c <= 0 or a == 0:
         return 0.0, None
     return float(c / (b + root)), None
+
+
+def _whole_steps(steps: float) -> str:
+    return units.significant(math.ceil(steps), 2)

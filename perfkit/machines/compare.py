@@ -396,12 +396,17 @@ def differing_facts(a: Side, b: Side) -> tuple[Fact, ...]:
     """In what two machines differ; what one of them does not tell is no difference."""
     readings = _readings(a), _readings(b)
     facts = [_fact(name, *(side[name] for side in readings)) for name in _READINGS]
-    for names, absent in (("environment", "not set"), ("versions", "not installed")):
-        entries = [getattr(side.machine, names) for side in (a, b)]
-        facts += (
-            _fact(name, *(side.get(name, absent) for side in entries))
-            for name in dict.fromkeys((*_FIRST, *entries[0], *entries[1]))
-        )
+    settings = a.machine.environment, b.machine.environment
+    facts += (
+        _fact(name, *(side.get(name, "not set") for side in settings))
+        for name in dict.fromkeys((*settings[0], *settings[1]))
+    )
+    # A file names the libraries that its perfkit knew, so others may be installed.
+    versions = a.machine.versions, b.machine.versions
+    facts += (
+        _fact(name, *(side.get(name) for side in versions))
+        for name in dict.fromkeys((*_FIRST, *versions[0]))
+    )
     return tuple(fact for fact in facts if fact)
 
 

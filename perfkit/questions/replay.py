@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfkit.engine.measurement import CONTROL
+from perfkit.engine.measurement import CONTROL, OWN
 from perfkit.engine.plan import (
     Event,
     Finished,
@@ -42,7 +42,11 @@ BROUGHT = Path(__file__).parents[1] / "replays"
 # A class without fast machines sets it: every run shows a recording in its place then.
 REPLAY_VARIABLE = "PERFKIT_REPLAY"
 # What to do where there is no recording.
-MEASURE = f'measure it here, with `replay=""` or without {REPLAY_VARIABLE}.'
+MEASURE = (
+    f'to measure it, give `replay=""`, or run `%env {REPLAY_VARIABLE}=` in a cell and '
+    "then this again."
+)
+_NOT_RUN = "this is a recording, made without your code"
 _Document = TypeVar("_Document")
 
 
@@ -68,26 +72,20 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
             f"{nothing}{but}: record one on a machine that can run it, with `perfkit "
             f"run {name} --out FOLDER`, or {MEASURE}"
         )
-    nearest = min(answers, key=lambda finding: len(differences(experiment, finding)))
-    if there := differences(experiment, nearest):
-        values = shareable(experiment)
-        request, recorded = (
-            ", ".join(f"{key}={plain(repr(settings[key]), 60)}" for key in there)
-            for settings in (values, there)
-        )
-        raise MissingPartError(
-            f"{nothing} with {request}, only with {recorded}: use that, or {MEASURE}"
-        )
     fitting = [finding for finding in answers if not differences(experiment, finding)]
+    if not fitting:
+        raise MissingPartError(
+            f"{nothing} with these settings or this code of yours: {MEASURE}"
+        )
     return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
 
 
-def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
-    """The recorded values of the parameters that are set otherwise."""
+def differences(experiment: Experiment, finding: Finding) -> set[str]:
+    """The parameters that are set otherwise than in a recording."""
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
     recorded = usual | finding.parameters
     values = shareable(experiment).items()
-    return {k: recorded.get(k) for k, v in values if recorded.get(k) != v}
+    return {name for name, value in values if recorded.get(name) != value}
 
 
 def replay_from(replay: str | Path | None) -> str | Path:
@@ -176,6 +174,9 @@ class Replay(Keeper[Finding]):
         self.budget = recorded.budget_s
         self.machine = recorded.machine
         self._shown = replace(recorded.as_recording(), guess=guess)
+        if getattr(experiment, "function", None) is not None:
+            missing = self._shown.unavailable | {OWN: _NOT_RUN}
+            self._shown = replace(self._shown, unavailable=missing)
 
     def events(self) -> Generator[Event]:
         """Tell the recorded run in the order of its clock."""

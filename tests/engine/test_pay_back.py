@@ -56,7 +56,7 @@ def test_a_crossing_is_where_adding_up_the_steps_says_it_is():
     assert [paid.low, paid.high] == pytest.approx([paid.examples] * 2)
     # Steps are said with their interval.
     paid = replace(paid, examples=320.0, low=200.0, high=500.0)
-    assert paid.steps(32) == "10 steps (6.2 to 16)"
+    assert paid.steps(32) == "10 steps (7 to 16)"
     assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
 
 

@@ -44,17 +44,17 @@ def test_the_newest_whole_recording_is_taken_or_what_there_is(folder, tmp_path):
     # One made before a parameter was there has its usual value.
     store.save(recorded(parameters={}), tmp_path / "old")
     assert recording(Loops(), tmp_path / "old").parameters == {}
-    with pytest.raises(MissingPartError, match=r"with size=500, only with size=200"):
+    with pytest.raises(MissingPartError, match="with these settings"):
         recording(Loops(size=500), tmp_path / "old")
 
 
-def test_what_has_no_recording_is_said_with_what_there_is(folder):
+def test_what_has_no_recording_is_said_with_what_to_do(folder):
     with pytest.raises(MissingPartError) as caught:
         recording(Loops(size=700), folder)
     assert str(caught.value) == (
-        "recordings holds no recording of loops with size=700, only with "
-        'size=20000: use that, or measure it here, with `replay=""` or without '
-        "PERFKIT_REPLAY."
+        "recordings holds no recording of loops with these settings or this code of "
+        'yours: to measure it, give `replay=""`, or run `%env PERFKIT_REPLAY=` in a '
+        "cell and then this again."
     )
     # A notebook shows that and what was noted, and no traceback.
     caught.value.add_note("There.")

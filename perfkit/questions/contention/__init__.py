@@ -41,10 +41,7 @@ _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
-_OPEN = (
-    "Name it from the charts, then open it: "
-    "`perfkit.questions.contention.Contention.reveal(finding)`."
-)
+_OPEN = "Name it from the charts, then open it with `reveal()` of its panel."
 
 
 @dataclass(frozen=True, kw_only=True)

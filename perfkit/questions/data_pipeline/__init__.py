@@ -388,7 +388,7 @@ def _next(measured: Measurement, race: Race) -> str:
     if bare.verdict == "slower" and bare.ends and race.won and without:
         return (
             f"After that the input still costs {units.percent(1 - bare.ratio)}: "
-            f"without any, this training reaches {without.in_words('images')}."
+            f"without input, this training reaches {without.in_words('images')}."
         )
     return ""
 

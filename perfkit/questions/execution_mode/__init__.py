@@ -232,8 +232,9 @@ def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
         yield Fact(f"{FIT}, without a setting for XLA", uses)
     for name in (method.name for method in _timed_methods(measured, "retracing")):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
-        traces, steps = (sum(n[key] for n in notes) for key in ("traces", "steps"))
         if notes:
+            # Each trial is a process of its own, and traces anew.
+            traces, steps = notes[-1]["traces"], notes[-1]["steps"]
             yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps")
     if any(method.do for method in _timed_methods(measured, "observer")):
         yield Fact("Steps in an observed epoch", f"{epoch:,}")

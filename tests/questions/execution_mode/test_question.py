@@ -90,8 +90,8 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces()
     steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
     assert verdict(steps, told=TOLD).next == '"made anew" may cost as much.'
     assert facts(NUMBERS, told=TOLD) == {
-        "Traces of Python number": "80 in 80 steps",
-        "Traces of number as tensor": "4 in 3,600 steps",
+        "Traces of Python number": "20 in 20 steps",
+        "Traces of number as tensor": "1 in 900 steps",
     }
     # The first group decides.
     assert verdict(NUMBERS | WATCHED, told=TOLD).headline == found.headline
