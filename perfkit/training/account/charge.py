@@ -347,8 +347,8 @@ class _Charging:
         return of_data or not functions & self.graphs.trains
 
     def _charged(self, operation: Operation) -> Charged:
-        name, _, function, of_input = operation
-        return self.graphs.charge(name, function, of_input=of_input)
+        name, kind, function, of_input = operation
+        return self.graphs.charge(name, function, of_input=of_input, kind=kind)
 
     def _place_of_stage(self, number: int) -> Place | None:
         is_known = number < len(self.stage_places)

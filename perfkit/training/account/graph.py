@@ -13,6 +13,8 @@ from perfkit.training.account.watch import JACOBIAN
 _CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _BODIES = re.compile(r"^.*/(?:body|cond|then|else)/_\d+/")
 _GRADIENT = "gradient_tape/"
+# Types of operations that Grappler makes of a product and what follows.
+_FUSED = re.compile(r"_\w*Fused\w*(?:MatMul|Conv)")
 # What Grappler puts before or behind a name.
 _REWRITTEN = re.compile(
     r"(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer|Func)/(?:\w+?_)?|"
@@ -56,8 +58,9 @@ class Graphs:
         operations: By function and name. Of each the innermost line of the user's that
             made it, None for nobody's; how many layers of Keras that line called, one
             within the other; whether Keras's own loop made it; the elements of its
-            result, 0 where that is not known; and what of Keras made it: ``"metric"``,
-            ``"loss"``, ``"optimizer"``, or "" for all else.
+            result, 0 where that is not known; what of Keras made it: ``"metric"``,
+            ``"loss"``, ``"optimizer"``, or "" for all else; and the product or
+            convolution that it may be fused with, "" for none.
         makers: Lines that made an object, by kind and name.
         trains: Functions that take gradients.
     """
@@ -69,20 +72,28 @@ class Graphs:
     callers: dict[Place, Counter[Place]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    _charges: dict[tuple[str, str, bool], Charged] = field(default_factory=dict)
+    _charges: dict[tuple[str, ...], Charged] = field(default_factory=dict)
     _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
 
-    def charge(self, name: str, function: str, *, of_input: bool) -> Charged:
+    def charge(
+        self, name: str, function: str, *, of_input: bool, kind: str = ""
+    ) -> Charged:
         """Return the owner of an operation.
 
         Args:
             name: In the trace.
             function: That it was run by, as far as that is known.
             of_input: Whether the input ran it.
+            kind: Its type in the trace.
         """
-        key = name, function, of_input
+        key = name, function, str(of_input), kind
         if key not in self._charges:
-            self._charges[key] = self._charge(_plain(name), function, of_input=of_input)
+            plain = _plain(name)
+            if _FUSED.match(kind):
+                operation = self._find(plain, function, of_input=of_input) or ()
+                # Recordings of GPUs are from before that was noted.
+                plain = next(filter(None, operation[5:]), plain)
+            self._charges[key] = self._charge(plain, function, of_input=of_input)
         return self._charges[key]
 
     def elements(self, name: str, function: str) -> int:
@@ -117,7 +128,7 @@ class Graphs:
         return None
 
     def _charge_operation(self, plain: str, operation: list[Any]) -> Charged:
-        place, layers, in_fit, _, part = operation
+        place, layers, in_fit, _, part, *_ = operation
         place = tuple(place) if place else None
         if in_fit or place is None:
             # Of several calls of ``fit`` the one that waits is at work.

@@ -41,6 +41,14 @@ _TRAINER = "keras/src/backend/tensorflow/trainer.py"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
 _PARTS = {"metrics": "metric", "losses": "loss", "optimizers": "optimizer"}
 _GRAPHS = "tensorflow.python.framework.func_graph"
+# What Grappler fuses: a product or a convolution, and up to so many after it.
+_CONTRACTIONS = frozenset(
+    ("MatMul", "BatchMatMulV2", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
+)
+_FUSIBLE = frozenset(
+    ("Add", "AddV2", "BiasAdd", "Elu", "FusedBatchNormV3", "LeakyRelu", "Relu", "Tanh")
+)
+_MOST_FUSED = 3
 _MOST_OPERATIONS = 200_000
 # All operations of a jacobian are its own, whatever they are derived from.
 JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
@@ -49,7 +57,7 @@ ENOUGH_UPDATES = 20
 
 
 # Where an operation of a graph comes from; see ``graph.Graphs``.
-Origin = tuple[Place | None, int, bool, int, str]
+Origin = tuple[Place | None, int, bool, int, str, str]
 
 
 @dataclass
@@ -413,7 +421,24 @@ class Watch:
                 part = JACOBIAN
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
-        return place, layers, in_fit, _elements(operation), part
+        fused = contraction(operation)
+        return place, layers, in_fit, _elements(operation), part, fused
+
+
+def contraction(operation: Any) -> str:
+    """The product or convolution that one may be fused with, by name; "" for none.
+
+    Grappler makes one operation of a product, its bias and its activation, and calls it
+    as the last of them is called.
+    """
+    fusible = [operation]
+    for _ in range(_MOST_FUSED):
+        fusible = [one for one in fusible if one.type in _FUSIBLE]
+        fusible = [tensor.op for one in fusible for tensor in list(one.inputs)[:2]]
+        for source in fusible:
+            if source.type in _CONTRACTIONS:
+                return str(source.name)
+    return ""
 
 
 _Key = TypeVar("_Key")

@@ -116,6 +116,18 @@ def test_an_operation_is_somebodys_by_its_name(graphs, name, owner):
     assert whose(graphs, name) == owner
 
 
+def test_a_fused_operation_is_of_the_line_of_its_product():
+    steps = {"MatMul": at((MINE, 50)), "Relu": [*at((MINE, 51)), "MatMul"]}
+    graphs = Graphs({"f": steps}, {}, frozenset())
+    for kind, line in (
+        ("_MklNativeFusedMatMul", 50),
+        ("_FusedConv2D", 50),
+        ("Relu", 51),
+    ):
+        owner = graphs.charge("Relu", "f", of_input=False, kind=kind)
+        assert owner.place == (MINE, line)
+
+
 def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it():
     # The line calls a model of two layers, one within the other.
     calls = {"model/dense/MatMul": at(LINE, 2), "model/odd/MatMul": at(LINE, 2)}

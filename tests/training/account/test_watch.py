@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.training.account.places import Places
-from perfkit.training.account.watch import Watch
+from perfkit.training.account.watch import Watch, contraction
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -275,8 +275,18 @@ def test_operations_belong_to_the_line_that_made_them(told):
     wide = [found for name, found in every.items() if "/wide" in name]
     assert wide
     assert all(in_fit for _, _, in_fit, *_ in wide)
-    assert max(elements for *_, elements, _ in every.values()) >= 32
+    assert max(elements for *_, elements, _, _ in every.values()) >= 32
     assert any(name.startswith("Dataset_") for name in told["graphs"])
+
+
+def test_what_may_be_fused_with_a_product_names_it():
+    import tensorflow as tf
+
+    with tf.Graph().as_default():
+        product = tf.linalg.matmul(tf.ones((2, 2)), tf.ones((2, 2)), name="product")
+        active = tf.nn.relu(product + tf.ones(2))
+        names = [contraction(x.op) for x in (active, tf.exp(active), product)]
+    assert names == ["product", "", ""]
 
 
 def test_updates_epochs_and_gradients_are_heard(told):
