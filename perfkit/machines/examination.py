@@ -314,7 +314,7 @@ def report(examination: Examination) -> Report:
     if not examination.wrong:
         sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
-        sentences.insert(1, "Its cost was not measured.")
+        sentences.insert(1, "What that costs was not measured.")
     start = examination.machine.start
     log = log_of(examination.machine) if start and start.said else ()
     well = (check.title for check in examination.checks if check.status == "ok")

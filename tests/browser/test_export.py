@@ -149,12 +149,6 @@ def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     page.locator("details.code summary").first.focus()
     page.keyboard.press("Enter")
     assert code_of_the_chart.is_visible()
-    # Mathematics is drawn.
-    fraction = page.locator("mfrac").first.bounding_box()
-    parts = page.locator("mfrac").first.locator("> *")
-    above, below = (parts.nth(n).bounding_box() for n in (0, 1))
-    assert above["y"] + above["height"] <= below["y"] + 1
-    assert fraction["height"] > 20
     # Charts take the colour of the page.
     for scheme, ink in (("light", "rgb(26, 26, 26)"), ("dark", "rgb(232, 232, 232)")):
         page = visit(pages["finding"], scheme=scheme)

@@ -469,7 +469,8 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
     rises = "no larger one was timed" if is_largest else "larger is not faster"
     if is_largest and knee.rising:
         rises = "the rate still rises there"
-    ask = f"`perfkit run batch-size --model {model} --largest {larger}` goes on."
+    command = f"perfkit run batch-size --model {model} --largest {larger}"
+    ask = f"`{command}` tries larger ones."
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"

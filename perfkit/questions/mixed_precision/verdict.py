@@ -305,7 +305,7 @@ def _facts(
 
 
 def _loss_fact(pair: Pairs) -> Fact:
-    label = f"Loss of {pair.precision}, added to that of {FLOAT32}"
+    label = f"Loss of {pair.precision}, minus that of {FLOAT32}"
     if pair.lost:
         return Fact(label, "became NaN")
     difference, half = pair.difference, pair.half_width

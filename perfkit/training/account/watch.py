@@ -446,8 +446,11 @@ _Value = TypeVar("_Value")
 
 
 def _pairs(mapping: Mapping[_Key, _Value]) -> list[tuple[_Key, _Value]]:
-    """Return what a mapping holds now: C copies it before another thread goes on."""
-    return list(mapping.items())
+    """Return what a mapping holds now: C copies it before another thread goes on.
+
+    Making the pairs may collect garbage, and so let the other thread go on.
+    """
+    return list({**mapping}.items())
 
 
 def _hook(

@@ -55,6 +55,8 @@ _NO_LOSS = (
     "sides do the same."
 )
 
+_NONE_FASTER = "None of these is shown to be faster"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Race(Experiment):
@@ -142,7 +144,10 @@ class Race(Experiment):
         if len(rivals) > 1 and best is None:
             names = ", ".join(side.name for side in comparable)
             size = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
-            opening = f"None of these is shown to be faster than {first.name}"
+            compared = filter(None, self.compare(measured))
+            verdicts = {c.after(LEAST_ROUNDS).verdict for c in compared}
+            shown = "All are slower" if verdicts == {"slower"} else _NONE_FASTER
+            opening = f"{shown} than {first.name}"
             verdict = replace(verdict, headline=f"{opening}: {names}.", much=size)
             remaining = comparable
         jobs = filter(None, (self._other_job(side, measured) for side in remaining))

@@ -251,11 +251,15 @@ def _of_commits(options: Asked) -> Entrants:
     return Entrants((*sides, Side(name="the working tree", maker=original)), close)
 
 
+def _core_name(cores: str) -> str:
+    return f"core {cores}" if cores.isdigit() else f"cores {cores}"
+
+
 def _in_places(options: Asked) -> Entrants:
     places = [
         *((Place(python=_whole_path(p)), _short_name(p)) for p in options.python),
         *((Place(variables=_variables(v)), _without_secrets(v)) for v in options.env),
-        *((Place(cores=_numbers(c)), f"cores {c}") for c in options.cores),
+        *((Place(cores=_numbers(c)), _core_name(c)) for c in options.cores),
     ]
     maker = options.maker_of(options.trainings[0])
     label = (

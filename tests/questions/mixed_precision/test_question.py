@@ -106,7 +106,7 @@ def test_expected_stands_beside_seen_and_a_gpu_is_told_what_tf32_hides():
     assert low <= 4 <= high
 
 
-LOSS = "Loss of {}, added to that of float32"
+LOSS = "Loss of {}, minus that of float32"
 USUAL = {1: [2.0, 1.5, 1.0], 2: [2.1, 1.6, 1.1], 3: [1.9, 1.4, 0.9]}
 
 

@@ -95,7 +95,7 @@ def test_variables_make_a_side_each(train):
 def test_cores_are_read_as_taskset_reads_them(train, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     found = sides(train, cores=("0-1,3", "2"))
-    assert [side.name for side in found] == ["all cores", "cores 0-1,3", "cores 2"]
+    assert [side.name for side in found] == ["all cores", "cores 0-1,3", "core 2"]
     assert [side.place.cores for side in found] == [(), (0, 1, 3), (2,)]
 
 
