@@ -60,7 +60,7 @@ def products(layer: Any) -> int:
 
 
 def _logits(classes: int) -> Any:
-    # Half precision has too few digits for a loss.
+    # In float32, because half precision has too few digits for a loss.
     return keras.layers.Dense(classes, dtype="float32")
 
 
@@ -72,25 +72,25 @@ def _dense(inputs: int, units: list[int], classes: int = 10) -> keras.Model:
 def _small_cnn() -> keras.Model:
     return keras.Sequential(
         [
-            keras.Input(_PICTURE),
+            keras.Input((32, 32, 3)),
             layers.Conv2D(32, 3, padding="same", activation="relu"),
             layers.MaxPooling2D(),
             layers.Conv2D(64, 3, padding="same", activation="relu"),
             layers.MaxPooling2D(),
             layers.Flatten(),
             layers.Dense(128, activation="relu"),
-            _logits(10),
+            layers.Dense(10, dtype="float32"),
         ]
     )
 
 
 def _small_resnet() -> keras.Model:
-    pictures = keras.Input(_PICTURE)
+    pictures = keras.Input((32, 32, 3))
     flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(pictures)
     for filters, strides in ((16, 1), (32, 2), (64, 2)):
         flow = _block(flow, filters, strides)
     flow = layers.GlobalAveragePooling2D()(_normal(flow))
-    return keras.Model(pictures, _logits(10)(flow))
+    return keras.Model(pictures, layers.Dense(10, dtype="float32")(flow))
 
 
 def _block(flow: Any, filters: int, strides: int) -> Any:
@@ -226,7 +226,7 @@ def classifier() -> keras.Model:
 def network() -> keras.Model:
     """A small convolutional network, compiled."""
     flow = [
-        keras.Input(_PICTURE),
+        keras.Input((32, 32, 3)),
         layers.Conv2D(16, 3, activation="relu"),
         layers.MaxPooling2D(),
         layers.Conv2D(32, 3, activation="relu"),
