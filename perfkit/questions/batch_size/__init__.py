@@ -410,7 +410,7 @@ def read_search(trials: Iterable[Trial]) -> Search | None:
     )
 
 
-_LEARNS = "Another batch learns differently: compare the validation loss."
+_LEARNS = "It learns differently: compare the validation loss."
 _NOTHING = Verdict(
     headline="No batch size could be timed.",
     next="Check how the trials ended, or give the run more seconds.",
@@ -470,7 +470,7 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
     if is_largest and knee.rising:
         rises = "the rate still rises there"
     command = f"perfkit run batch-size --model {model} --largest {larger}"
-    ask = f"`{command}` tries larger ones."
+    ask = f"`{command}` tries more."
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"
