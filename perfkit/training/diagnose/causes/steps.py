@@ -199,7 +199,7 @@ def _typed(graph: Change) -> Change:
     """The same with what to type for it, and what that costs."""
     return replace(
         graph,
-        mind="Python in a step, such as a print or a NumPy draw, then runs once.",
+        mind="Python in a step then runs once.",
         edit=_without_run_eagerly,
         line=_line_of_eager,
     )
