@@ -154,6 +154,9 @@ def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
         page = visit(pages["finding"], scheme=scheme)
         label = page.locator("svg.perfkit-chart text").first
         assert label.evaluate("e => getComputedStyle(e).fill") == ink
+    # Advice of several lines keeps them.
+    lines = page.locator(".perfkit-lines").first
+    assert lines.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
 
 
 def test_a_page_can_be_printed(pages, visit):
