@@ -357,7 +357,7 @@ def stay_offline(kind: Path) -> None:
     """Let uv find packages and Python in a bundle, and ask no network."""
     os.environ.update(
         UV_OFFLINE="1",
-        # What uv has noted of registries would hide what lies in the bundle.
+        # With a cache of earlier set-ups uv may not take what lies in the bundle.
         UV_NO_CACHE="1",
         UV_FIND_LINKS=kind.as_uri(),
         UV_PYTHON_INSTALL_DIR=str(OWN / "python"),

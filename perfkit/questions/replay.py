@@ -59,7 +59,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
 
     Raises:
         BadFileError: A file was given, and it is no finding.
-        MissingPartError: There is no such recording; the sentence says what there is.
+        MissingPartError: There is no such recording; the sentence says what to do.
     """
     place, name = place_of(where), experiment.name
     findings = list(read_all(place, lambda path: read(path, Finding)))

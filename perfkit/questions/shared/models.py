@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
+# Written out where a reader sees the lines of a network.
 _PICTURE = (32, 32, 3)
 
 

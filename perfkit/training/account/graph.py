@@ -72,7 +72,7 @@ class Graphs:
     callers: dict[Place, Counter[Place]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    _charges: dict[tuple[str, ...], Charged] = field(default_factory=dict)
+    _charges: dict[tuple[str, str, bool, str], Charged] = field(default_factory=dict)
     _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
 
     def charge(
@@ -86,7 +86,7 @@ class Graphs:
             of_input: Whether the input ran it.
             kind: Its type in the trace.
         """
-        key = name, function, str(of_input), kind
+        key = name, function, of_input, kind
         if key not in self._charges:
             plain = _plain(name)
             if _FUSED.match(kind):

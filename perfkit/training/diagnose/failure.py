@@ -105,10 +105,10 @@ def in_sentence(error: BaseException) -> str:
     """What ended a training."""
     if isinstance(error, _SENTENCES):
         return str(error)
-    return f"The training raised {with_remedy(error)}"
+    return f"The training raised {_with_remedy(error)}"
 
 
-def with_remedy(error: BaseException) -> str:
+def _with_remedy(error: BaseException) -> str:
     """The error in short, and what to do if the way in which it runs has led to it."""
     remedy, words = "", str(error)
     offline = layers.is_offline() or guard.is_offline()
