@@ -308,8 +308,6 @@ _LOOKS: tuple[tuple[str, Any], ...] = (
     (INK, (0, (8, 3))),
 )
 _MOST_POINTS = 200
-# Times that a loss falls, from which on its end would be a flat line at the bottom.
-_FAR = 20.0
 # A file may say anything; numbers that no training has are not drawn.
 _LARGEST = 1e12
 
@@ -359,7 +357,10 @@ def bundles(
         points = [p for lines in curves.values() for line in lines for p in line]
         places, values = zip(*points, strict=True)
         along(axes, max(places), units.significant, along_axis)
-        _set_losses(axes, min(values), max(values))
+        room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
+        low, high = min(values) - room, max(values) + room
+        axes.set_ylim(low, high)
+        ticks(axes, even_ticks(low, high), units.significant)
         for (name, mean), (colour, dashes) in zip(means.items(), looks, strict=False):
             for line in curves[name]:
                 axes.plot(*zip(*line, strict=True), color=colour, lw=0.7, alpha=0.35)
@@ -374,19 +375,6 @@ def bundles(
     ]
     right = 60 + canvas.text_width(names, canvas.SMALL)
     return picture(title, "loss", caption, [*ends, *words], fill, right=right)
-
-
-def _set_losses(axes: Axes, low: float, high: float) -> None:
-    """Let losses stand on the axis; on a logarithmic one where they fall far."""
-    falls_far = low > 0 and high / low > _FAR
-    if falls_far:
-        axes.set_yscale("log")
-        low, high = low / _AROUND, high * _AROUND
-    else:
-        room = (high - low) / 8 or abs(high) / 8 or 1.0
-        low, high = low - room, high + room
-    axes.set_ylim(low, high)
-    ticks(axes, (log_ticks if falls_far else even_ticks)(low, high), units.significant)
 
 
 def _curves(finding: Finding) -> dict[str, list[Points]]:
