@@ -6,20 +6,19 @@ edited copy against that file; the ladder reads them from the folder of findings
 
 import ast
 import contextlib
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
-from perfkit import units
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
 from perfkit.charts.rates import draw_ratio, draw_ratio_axis
-from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.plan import Event
+from perfkit.engine.measurement import CONTROL
+from perfkit.engine.processes import in_process
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import Note
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
@@ -27,19 +26,9 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.store import FOLDER, read
 from perfkit.findings.text import plain
-from perfkit.questions.parameters import NOT_ASKED
-from perfkit.questions.replay import (
-    MEASURE,
-    Replay,
-    holder,
-    place_of,
-    recording,
-    replay_from,
-)
-from perfkit.questions.runs import check_seed, home_of, watch_here
+from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
 from perfkit.training.diagnose import source
 from perfkit.training.diagnose.diagnose import in_seconds
-from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import (
     InFile,
     Source,
@@ -50,16 +39,14 @@ from perfkit.training.diagnose.maker import (
 )
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
-from perfkit.training.race.question import BRIEF_ROUNDS, Race
-from perfkit.training.race.race import UNWRITTEN, RaceSession, is_unwritten
-from perfkit.training.race.sides import InPlace, Side
+from perfkit.training.race.question import BRIEF_ROUNDS, SAME_JOB, Race
+from perfkit.training.race.race import RaceSession
+from perfkit.training.race.sides import Side
 
 AS_FOUND = "photos as found"
 _FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
 _LONGEST_LABEL, _MOST_RUNGS = 34, 12
 _LONGEST_S = 120.0
-# In a race's result: whether both sides do the same job, the batch size apart.
-_SAME_JOB = "same_job"
 _TITLE = "photos: how many times as fast as it was found"
 _NO_RUNG = "There is no rung yet: edit photos, and call perfkit.ladder(photos)."
 _UNCHANGED = (
@@ -74,13 +61,11 @@ class Rung(NamedTuple):
     Attributes:
         label: What was edited, in the reader's words.
         comparison: With the training as found, in one race.
-        rates: Examples per second of both, in words; "" where they are not known.
         stamp: Of a recording: where it is from.
     """
 
     label: str
     comparison: Comparison
-    rates: str
     stamp: str
 
 
@@ -113,7 +98,7 @@ class Ladder:
             for row, c in enumerate(compared, 1):
                 draw_ratio(axes, row, c.verdict, c.ratio, (c.low, c.high))
 
-        texts = [_describe(rung) for rung in self.rungs]
+        texts = [(c.interval, c.judgement) for c in compared]
         names = [rung.label for rung in self.rungs]
         words = "; ".join(map(str, compared))
         figure = rows.picture(
@@ -133,63 +118,6 @@ class Ladder:
     def _repr_html_(self) -> str:
         verdict = self.race.verdict._repr_html_() if self.race else ""
         return self.chart.in_page() + verdict
-
-
-def _describe(rung: Rung) -> tuple[str, str]:
-    """Return a rung's ratio with its interval, and what that means."""
-    judgement = rung.comparison.judgement
-    # The mark says that a rung is faster; its rates take the place of the word.
-    is_faster = judgement == "faster" and rung.rates
-    return rung.comparison.interval, rung.rates if is_faster else judgement
-
-
-@dataclass(frozen=True, kw_only=True)
-class EditedRace(Race):
-    """Is the edited training faster than the one as found?
-
-    A batch of another size is an edit that the course asks for, and no other job.
-    """
-
-    rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
-
-    def is_retuned(self, side: Side) -> bool:
-        """Whether the edited training has another batch size."""
-        return len({facts.batch for facts in self.facts.values()}) > 1
-
-    def result(self, measured: Measurement) -> dict[str, bool]:
-        """Say whether it is a rung: no rate compares trainings of different jobs."""
-        return {_SAME_JOB: bool(self.facts) and not self.has_other_job(measured)}
-
-
-@dataclass(frozen=True)
-class _Photographs(InPlace):
-    """Makes the photographs where they stay: what a trial writes goes with it."""
-
-    def __call__(self) -> Iterator[Note]:
-        """Make them, unless they are there."""
-        file: Any = self.side.maker
-        replace(file, name=_MAKE_PHOTOS)()
-        yield Note(_MAKE_PHOTOS, True)
-
-
-class _LadderSession(RaceSession):
-    """A race of the course's training, which makes its photographs first."""
-
-    def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
-        if side.name == AS_FOUND and not self._stopped.is_set():
-            yield from self._make_photographs(side)
-        return (yield from super()._facts_of(side))
-
-    def _make_photographs(self, side: Side) -> Generator[Event]:
-        running = yield from self._prepare(
-            _Photographs(side), _LONGEST_S, lambda _: "Making the photographs"
-        )
-        if running.outcome != "completed" and not self._stopped.is_set():
-            reason = running.message.rstrip(".")
-            raise RunError(
-                f"{_FILE} could not make its photographs, because it {reason}: set "
-                "PERFKIT_CACHE to a folder that you can write to."
-            )
 
 
 def ladder(
@@ -227,30 +155,46 @@ def ladder(
     home, original = home_of(folder), training_as_found()
     if training is None:
         return read_ladder(original, home)
-    edited = _function_of(training)
-    if is_unwritten(training):
-        print(UNWRITTEN.format(names=name_of(edited)))
-        return read_ladder(original, home)
+    edited = maker(training)
+    if isinstance(edited, Script):
+        raise BadParameterError(
+            f"perfkit.ladder takes a function, and {name_of(edited)} is a script: give "
+            f'"{name_of(edited)}:photos".'
+        )
     if _is_unchanged(edited, original):
         print(_UNCHANGED.format(name=name_of(edited)))
         return read_ladder(original, home)
     label = _label_of(label, edited)
-    sides = Side(name=AS_FOUND, maker=original), Side(name=label, maker=edited)
+    # A batch of another size is an edit that the course asks for.
+    rival = Side(name=label, maker=edited, retuned=True)
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
-    race = EditedRace(sides=sides, typed=typed)
-    session: RaceSession | Replay
-    if where := replay_from(replay):
-        session = _open_recording(race, where, guess, home)
-    else:
-        session = _LadderSession(
-            race,
-            budget=in_seconds(budget),
-            guess=guess,
-            seed=seed,
-            folder=home,
+    sides = Side(name=AS_FOUND, maker=original), rival
+    race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
+    session = open_replay(race, replay, guess, home)
+    if session is None:
+        # Made first, because it refuses options at once.
+        live = RaceSession(
+            race, budget=in_seconds(budget), guess=guess, seed=seed, folder=home
         )
-    finding = watch_here(session)
+        _make_photographs(original)
+    finding = watch_here(session or live)
     return replace(read_ladder(original, home, finding), race=finding)
+
+
+def _make_photographs(original: InFile) -> None:
+    """Make the photographs where they stay: what a trial writes goes with it."""
+
+    def make() -> Iterator[Note]:
+        replace(original, name=_MAKE_PHOTOS)()
+        yield Note(_MAKE_PHOTOS, True)
+
+    made = in_process(make, _LONGEST_S)
+    if made.outcome != "completed":
+        raise RunError(
+            f"{_FILE} could not make its photographs, because it "
+            f"{made.message.rstrip('.')}: set PERFKIT_CACHE to a folder that you can "
+            "write to."
+        )
 
 
 def training_as_found() -> InFile:
@@ -295,32 +239,12 @@ def _rung_of(race: Finding, code: str) -> Rung | None:
             is_rung = first == AS_FOUND and original == code
         case _:
             return None
-    if not is_rung or race.result.get(_SAME_JOB) is not True:
+    if not is_rung or race.result.get(SAME_JOB) is not True:
         return None
-    sides = {standing.variant: standing for standing in standings(race)}
-    edited, before = sides.get(label), sides.get(AS_FOUND)
-    if not (edited and before and edited.comparison):
+    edited = next((s for s in standings(race) if s.variant == label), None)
+    if edited is None or edited.comparison is None:
         return None
-    rates = ""
-    timings = [s.timing for s in (edited, before) if s.timing and s.timing.is_known]
-    if len(timings) == len(sides) == 2:
-        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
-    return Rung(label, edited.comparison, rates, race.stamp)
-
-
-def _function_of(training: Any) -> Callable[[], Any]:
-    if not (callable(training) or isinstance(training, str | Path)):
-        raise BadParameterError(
-            "perfkit.ladder takes the edited function, as in `perfkit.ladder(photos)`, "
-            f"not {type(training).__name__}."
-        )
-    edited = maker(training)
-    if isinstance(edited, Script):
-        raise BadParameterError(
-            f"perfkit.ladder takes a function, and {name_of(edited)} is a script: give "
-            f'"{name_of(edited)}:photos".'
-        )
-    return edited
+    return Rung(label, edited.comparison, race.stamp)
 
 
 def _label_of(label: str, edited: Callable[[], Any]) -> str:
@@ -355,17 +279,3 @@ def _statements(code: Source) -> list[str]:
     texts = [ast.unparse(node) for node in body if not isinstance(node, apart)]
     is_documented = bool(body) and isinstance(body[0], ast.Expr)
     return texts[1:] if is_documented else texts
-
-
-def _open_recording(
-    race: EditedRace, where: str | Path, guess: str, folder: Path | None
-) -> Replay:
-    place = place_of(where)
-    try:
-        return Replay(race, recording(race, where), guess, folder)
-    except MissingPartError:
-        edited = race.sides[1].maker
-        raise MissingPartError(
-            f"{holder(place)} holds no race of this version of {name_of(edited)}: "
-            f"{MEASURE}"
-        ) from None

@@ -30,6 +30,9 @@ from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, First, Side, Work
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
+# In a race's result: whether all sides do the same job, but for a batch size that was
+# meant. Only then do rates compare.
+SAME_JOB = "same_job"
 # Rounds that a budget has room for if nobody gives one. A race on other backends, of a
 # patch or for a rung of the ladder is brief.
 PLANNED_ROUNDS, BRIEF_ROUNDS = 8, LEAST_ROUNDS + 1
@@ -123,6 +126,10 @@ class Race(Experiment):
     def compare(self, measured: Measurement) -> list[Comparison | None]:
         """Each other side against the first."""
         return [measured.compare(s.name, self.baseline) for s in self.sides[1:]]
+
+    def result(self, measured: Measurement) -> dict[str, bool]:
+        """Say whether all sides do the same job."""
+        return {SAME_JOB: bool(self.facts) and not self.has_other_job(measured)}
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which is faster; where they do different work, that comes first."""
@@ -219,8 +226,9 @@ class Race(Experiment):
         return (*by_facts, *learning.in_learning(measured, side.name, self.baseline))
 
     def is_retuned(self, side: Side) -> bool:
-        """Whether a side is meant to learn otherwise, or in steps of another size."""
-        return side.retuned
+        """Whether a side has steps of another size, and is meant to have them."""
+        sizes = {self.facts[name].batch for name in (side.name, self.baseline)}
+        return side.retuned and len(sizes) > 1
 
     def has_other_job(self, measured: Measurement | None = None) -> bool:
         """Whether a side does another job, so that no rate says what is slower."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from perfkit.engine import spread
 from perfkit.engine.host import Launchers, environment_of
-from perfkit.engine.launcher import Started
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Plan, Preparing
 from perfkit.engine.trial import Limits
@@ -226,11 +225,15 @@ class RaceSession(Session):
         """Look at a side; None where the race was stopped meanwhile."""
         if self._stopped.is_set():
             return None
-        running = yield from self._prepare(
-            self._race.look(side),
-            _LONGEST_LOOK_S,
-            lambda notes: look.doing(notes, f"Looking at {side.name}"),
-        )
+        limits = Limits(silence=_LONGEST_LOOK_S)
+        running = self._starter().start(self._race.look(side), self._seed, limits)
+        try:
+            while not (running.outcome or self._stopped.is_set()):
+                running.poll(_SLICE_S)
+                doing = look.doing(running.notes, f"Looking at {side.name}")
+                yield Preparing(doing)
+        finally:
+            running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return None
         outcome = running.outcome or "completed"
@@ -243,27 +246,6 @@ class RaceSession(Session):
         # Refused before any trial runs.
         _check_holds(side, set(self._variables[side.name]), facts)
         return facts
-
-    def _prepare(
-        self,
-        work: Callable[[], Iterator[Any]],
-        silence_s: float,
-        doing: Callable[[dict[str, Any]], str],
-    ) -> Generator[Event, None, Started]:
-        """Let a process work to its end, or until Stop.
-
-        ``doing`` says what it does, by what it has told; after ``silence_s`` seconds
-        without a word it is ended.
-        """
-        limits = Limits(silence=silence_s)
-        running = self._starter().start(work, self._seed, limits)
-        try:
-            while not (running.outcome or self._stopped.is_set()):
-                running.poll(_SLICE_S)
-                yield Preparing(doing(running.notes))
-        finally:
-            running.kill("stopped", "was stopped")
-        return running
 
 
 def _check_reaches(side: Side, python: str) -> None:

@@ -47,7 +47,7 @@ class Side:
         maker: Makes the training, in each trial's process.
         place: Where it runs.
         moved: Of a commit: where its code lies.
-        retuned: Whether it is known to learn otherwise, or in steps of another size.
+        retuned: Whether a batch of another size is meant, and no other job.
     """
 
     name: str

@@ -13,10 +13,10 @@ from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 from perfkit.training.diagnose.maker import digest
 from perfkit.training.race.ladder import (
     AS_FOUND,
-    EditedRace,
     read_ladder,
     training_as_found,
 )
+from perfkit.training.race.question import Race
 from perfkit.training.race.sides import Side
 from tests.findings.made import of_run
 from tests.training.race.built import facts, make_training, measured
@@ -84,9 +84,9 @@ def test_a_label_from_a_file_is_text(tmp_path):
 def edited_race(label=CACHED, **known):
     sides = (
         Side(name=AS_FOUND, maker=make_training),
-        Side(name=label, maker=make_training),
+        Side(name=label, maker=make_training, retuned=True),
     )
-    return EditedRace(sides=sides, facts={AS_FOUND: facts(), label: facts(**known)})
+    return Race(sides=sides, facts={AS_FOUND: facts(), label: facts(**known)})
 
 
 def test_a_larger_batch_is_a_rung_and_the_reader_is_told_to_watch_the_loss():
@@ -111,7 +111,7 @@ def test_another_job_is_no_rung(known):
 @pytest.mark.parametrize(
     ("training", "label", "says"),
     [
-        (3, "", r"as in `perfkit.ladder\(photos\)`, not int\."),
+        (3, "", r"not int\."),
         (FILE, "", r"photos.py is a script: give \"photos.py:photos\"\."),
         (make_training, AS_FOUND, "say what you edited"),
         (make_training, 3, "say what you edited"),
