@@ -42,10 +42,6 @@ _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
-_NEXT = (
-    "Ask for a loss that every side reaches, or give the race more seconds. A training "
-    "with a fixed seed shows only one start."
-)
 
 # After so many examples, the mean loss since the point before.
 Points = Sequence[tuple[float, float]]
@@ -226,10 +222,10 @@ def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
 
 
 class TimeToLoss(Shown):
-    """When the sides of a race reached a loss; ``best`` is the soonest, if known."""
+    """When the sides of a race reached a loss."""
 
-    def __init__(self, best: Comparison | None, report: Report) -> None:
-        self.best, self._report = best, report
+    def __init__(self, report: Report) -> None:
+        self._report = report
 
     @property
     def report(self) -> Report:
@@ -242,7 +238,7 @@ def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLos
 
     A trial has reached it once no later loss is higher. The first step does not count.
     It is the training loss, so give data that do not repeat: otherwise the examples are
-    not new. With fewer than three rounds, or seeds, it claims nothing.
+    not new. With fewer than three rounds, or seeds, it compares nothing.
 
     Args:
         finding: The finding of a race.
@@ -262,12 +258,8 @@ def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLos
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
         raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
-    first, *rivals = map(str, sides)
-    measured = measurement(finding)
-    runs = {name: _runs_to(loss, measured, name) for name in (first, *rivals)}
-    pairs = ((name, _compare(measured, runs, name, first)) for name in rivals)
-    compared = {name: result for name, result in pairs if result}
-    rows = dict[str, tuple[str, ...]]()
+    measured, rows = measurement(finding), list[tuple[str, ...]]()
+    runs = {name: _runs_to(loss, measured, name) for name in map(str, sides)}
     for name, reached in runs.items():
         trials = len(measured.by_round(name))
         cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
@@ -275,24 +267,25 @@ def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLos
             examples = statistics.median(run.examples for run in reached.values())
             seconds = statistics.median(run.seconds for run in reached.values())
             cells = f"{examples:,.0f}", units.seconds(seconds)
-        ratio = compared[name].interval if name in compared else units.UNKNOWN
-        rows[name] = (plain(name, 60), *cells, "" if name == first else ratio)
-    # A side that is shown to be faster wins over a larger ratio that is noise.
-    best = max(
-        compared.values(),
-        key=lambda result: (result.verdict == "faster", result.ratio),
-        default=None,
-    )
+        compared = _compare(measured, runs, name, str(sides[0]))
+        ratio = f"{compared.interval}, {compared.judgement}" if compared else ""
+        rows.append((plain(name, 60), *cells, ratio))
     goal = f"a loss of {units.significant(loss)}"
-    headings = ("side", "examples needed", "time", "times as fast")
-    raced = replace(finding, guess=guess).report
-    report = Report(
-        verdict=_verdict(goal, best, rows),
-        stamp=raced.stamp,
-        table=Table(f"To {goal} in training", headings, tuple(rows.values())),
-        foot=raced.foot,
+    headings = (
+        "side",
+        "examples needed",
+        "time",
+        f"times as fast as {plain(str(sides[0]), 60)}",
     )
-    return TimeToLoss(best, report)
+    raced = replace(finding, guess=guess).report
+    return TimeToLoss(
+        Report(
+            verdict=Verdict(headline=f"How soon each side reaches {goal} in training"),
+            stamp=raced.stamp,
+            table=Table("", headings, tuple(rows)),
+            foot=raced.foot,
+        )
+    )
 
 
 def examples_to(loss: float, points: Points) -> float | None:
@@ -309,7 +302,7 @@ def examples_to(loss: float, points: Points) -> float | None:
     before, after = (sum(stretch) / 2 for stretch in itertools.pairwise(ends))
     high, low = points[last][1], points[last + 1][1]
     share = (high - loss) / (high - low) if math.isfinite(high) else 1.0
-    return float(before * (after / before) ** share)
+    return before + (after - before) * share
 
 
 class _Run(NamedTuple):
@@ -342,30 +335,8 @@ def _compare(
         for number in mine.keys() & theirs.keys()
     }
     missing = any(len(runs[n]) < len(measured.by_round(n)) for n in (side, first))
-    if missing or len(ratios) < LEAST_ROUNDS:
+    if side == first or missing or len(ratios) < LEAST_ROUNDS:
         return None
     logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
     rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)
     return comparison(rounds, Spread.from_notes(measured.notes), measured.noise_floor)
-
-
-def _verdict(
-    goal: str, best: Comparison | None, rows: dict[str, tuple[str, ...]]
-) -> Verdict:
-    if best is None or best.verdict == "too noisy to say":
-        return Verdict(
-            headline=f"This race does not show which side reaches {goal} sooner.",
-            sure="not known yet",
-            next=_NEXT,
-        )
-    (side, _, time, _), (first, _, before, _) = rows[best.variant], rows[best.baseline]
-    headline = f"To {goal}, {side} is {best.as_fast_as} {first}."
-    if best.is_noise:
-        headline = f"No difference shown between {side} and {first} to {goal}."
-    return Verdict(
-        headline=headline,
-        much=f"It takes {units.instead(time, before)} of training.",
-        sure="likely" if best.sure == "not known yet" else best.sure,
-        interval=best.ends,
-        winner=best.variant if best.verdict == "faster" else "",
-    )
