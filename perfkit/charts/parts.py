@@ -280,6 +280,7 @@ def profiled_steps(profile: Profile) -> Figure:
     looks = _STEP_PARTS
     parts = [part for part in looks if any(step.parts.get(part) for step in steps)]
     longest = max(step.seconds for step in steps)
+    slower = f"tracing makes a step {units.ratio(profile.cost)} as long"
 
     def draw(axes: Axes) -> None:
         for row, step in enumerate(steps):
@@ -294,13 +295,7 @@ def profiled_steps(profile: Profile) -> Figure:
     return rows.picture(
         title,
         [(step.name, (units.seconds(step.seconds), "")) for step in steps],
-        canvas.caption_lines(["light: the rest of the step", _slower(profile)]),
+        canvas.caption_lines(["light: the rest of the step", slower]),
         draw,
         axis=62,
     )
-
-
-def _slower(profile: Profile) -> str:
-    if not profile.shows_cost:
-        return "the tracer's own cost does not show"
-    return f"tracing makes a step {units.ratio(profile.cost)} as long"

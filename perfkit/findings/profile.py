@@ -136,22 +136,6 @@ class Profile(shown.Replayable):
         return self.traced_step_s / self.untraced_step_s
 
     @property
-    def usual_step_s(self) -> tuple[float, float]:
-        """Seconds of a step without the tracer: eight in ten times lie between them.
-
-        All of them where they are few, of which tenths would leave out the most.
-        """
-        if len(self.untraced_s) < _FEW:
-            return min(self.untraced_s), max(self.untraced_s)
-        tenths = statistics.quantiles(self.untraced_s, n=10, method="inclusive")
-        return tenths[0], tenths[-1]
-
-    @property
-    def shows_cost(self) -> bool:
-        """Whether the tracer slowed the steps by more than they differ anyway."""
-        return self.traced_step_s > self.usual_step_s[1]
-
-    @property
     def parts(self) -> dict[str, float]:
         """Seconds of each part of a step: the mean over the steps, none left out."""
         names = dict.fromkeys(name for step in self.steps for name in step.parts)
@@ -207,8 +191,6 @@ _NAME = 60
 _CALL = "StatefulPartitionedCall/"
 # Below this share of its time a step's operations do not tell what it did.
 _ENOUGH_NAMED = 0.1
-# Fewer times are all told: their tenths lie within them.
-_FEW = 6
 _MEANING = (
     "A profile explains a measured difference; it does not prove one. To measure what "
     "a change brings, use perfkit.diagnose."
@@ -278,22 +260,11 @@ def trace_notes(profile: Profile) -> Iterator[str]:
 
 def cost(profile: Profile) -> str:
     """What the steps took with and without the tracer."""
-    between = " to ".join(map(units.seconds, profile.usual_step_s))
-    count = len(profile.untraced_s)
-    often = "all" if count < _FEW else "most"
-    without = (
-        f"{units.seconds(profile.untraced_step_s)} without it ({between} in {often} of "
-        f"{count} times)"
+    return (
+        f"The tracer costs time itself: without it they take "
+        f"{units.seconds(profile.untraced_step_s)}, so the times below are "
+        f"{units.ratio(profile.cost)} as long."
     )
-    step = "a step"
-    if profile.at_a_time > 1:
-        step = f"an execution of {profile.at_a_time} steps"
-    if profile.shows_cost:
-        return (
-            f"The tracer itself costs time: {step} takes {without}, so the times below "
-            f"are {units.ratio(profile.cost)} as long."
-        )
-    return f"No cost of the tracer shows: {step} takes {without}."
 
 
 def named_share(profile: Profile) -> float:

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,37 +129,30 @@ def version() -> str:
     return importlib.metadata.version("xprof")
 
 
-def read(
-    folder: str,
-    process: Callable[[Callable[[], Iterator[Note]], float], Ended] = in_process,
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Read the tables of the trace in a folder.
+def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Read the tables of the trace in a folder, each in a process that may crash.
 
     Returns:
         The tables as xprof gives them, JSON, by tool; and in a sentence why there is
         none, by tool.
     """
-    tables, failed, tools = dict[str, str](), dict[str, str](), list(TOOLS)
-    while tools:
-        ended = process(functools.partial(_tables, folder, tuple(tools)), _LONGEST_S)
-        tables |= ended.notes
-        tools = [tool for tool in tools if tool not in tables]
-        if tools:
+    tables, failed = dict[str, str](), dict[str, str]()
+    for tool in TOOLS:
+        ended = in_process(functools.partial(_table, folder, tool), _LONGEST_S)
+        if tool in ended.notes:
+            tables[tool] = ended.notes[tool]
+        else:
             reason = anonymize(ended.message).rstrip(".") or "gave nothing"
-            failed[tools.pop(0)] = (
-                f"xprof could not read this part of the trace: {reason}."
-            )
+            failed[tool] = f"xprof could not read this part of the trace: {reason}."
     return tables, failed
 
 
-def _tables(folder: str, tools: Sequence[str]) -> Iterator[Note]:
+def _table(folder: str, tool: str) -> Iterator[Note]:
     from xprof.convert import raw_to_tool_data
 
     paths = [str(path) for path in traces(folder)]
-    for tool in tools:
-        data, _ = raw_to_tool_data.xspace_to_tool_data(paths, tool, {})
-        text = data.decode() if isinstance(data, bytes) else data
-        yield Note(tool, text or "")
+    data, _ = raw_to_tool_data.xspace_to_tool_data(paths, tool, {})
+    yield Note(tool, (data.decode() if isinstance(data, bytes) else data) or "")
 
 
 Made = TypeVar("Made")

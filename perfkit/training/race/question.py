@@ -37,7 +37,7 @@ SAME_JOB = "same_job"
 # patch or for a rung of the ladder is brief.
 PLANNED_ROUNDS, BRIEF_ROUNDS = 8, LEAST_ROUNDS + 1
 _NO_RATE = "Look at how the trials ended, or give the race more seconds."
-_TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
+TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
 _LEARNS = (
     "{name} learns differently: tune its learning rate again, and watch the validation "
     "loss."
@@ -195,13 +195,9 @@ class Race(Experiment):
             sure="likely" if _is_open(compared) else compared.sure,
             interval=_ends(compared),
             warnings=() if differ else tuple(self._warned(side, measured)),
-            next=self._next(measured) if is_short else "",
+            next=TOO_FEW if is_short else "",
             winner=name if compared.verdict == "faster" and not differ else "",
         )
-
-    def _next(self, measured: Measurement) -> str:
-        """What to do where there were too few rounds."""
-        return _TOO_FEW
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
         """Whether it is the same job, and what else differs; none that is empty."""
@@ -227,8 +223,9 @@ class Race(Experiment):
 
     def is_retuned(self, side: Side) -> bool:
         """Whether a side has steps of another size, and is meant to have them."""
-        sizes = {self.facts[name].batch for name in (side.name, self.baseline)}
-        return side.retuned and len(sizes) > 1
+        if not side.retuned:
+            return False
+        return self.facts[side.name].batch != self.facts[self.baseline].batch
 
     def has_other_job(self, measured: Measurement | None = None) -> bool:
         """Whether a side does another job, so that no rate says what is slower."""

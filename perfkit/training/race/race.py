@@ -50,7 +50,6 @@ from perfkit.training.race.rounds import (
     budget_for,
     choose_variants,
     decided,
-    expecting,
 )
 from perfkit.training.race.sides import Asked, Side, entrants
 
@@ -167,10 +166,7 @@ class RaceSession(Session):
             yield from self._look()
             if self._stopped.is_set():
                 return
-            events, race = super()._measure(), self._race
-            if isinstance(race, WholeRace) and race.auto:
-                events = expecting(events, race)
-            yield from events
+            yield from super()._measure()
 
     def _starter(self) -> Launchers:
         assert self._launchers

@@ -6,16 +6,14 @@ common, such as a script with ten fits, an agent, a data preparation.
 
 import math
 import multiprocessing
-import statistics
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.plan import Event, Progress, TrialEnded
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import RUN
@@ -27,15 +25,11 @@ from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.words import failures
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.rounds import trial_s
-from perfkit.training.race.question import Race
+from perfkit.training.race.question import TOO_FEW, Race
 from perfkit.training.race.sides import InPlace, Side
 
 # Without a budget so many rounds are enough, where they take so many seconds.
 _ENOUGH_ROUNDS, _ENOUGH_S = 6, 60.0
-# Runs vary: a budget that is asked for holds so many times what they took.
-_SPARE = 1.1
-# How the message of a trial begins that one of our own errors ended.
-_ENDED = "ended: "
 _NOT_COMPARED = (
     "perfkit does not compare what the scripts compute, so check that both do the same "
     "work."
@@ -92,69 +86,30 @@ class WholeRace(Race):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which ends sooner, or which did not end."""
-        last, seconds = measured.trials[-1], self._seconds(measured)
+        last = measured.trials[-1]
         compared = filter(None, self.compare(measured))
         rounds = max((c.rounds for c in compared), default=0)
         name = self.baseline if last.variant == CONTROL else last.variant
+        timed = filter(None, (measured.timing(side.name) for side in self.sides))
         took = ", ".join(
-            f"a run of {side} took {units.seconds(run_s)}"
-            for side, run_s in seconds.items()
+            f"a run of {t.variant} took {units.seconds(1 / t.rate)}" for t in timed
         )
         if last.has_failed and rounds < LEAST_ROUNDS:
-            is_ours = last.message.startswith(_ENDED)
-            reason = last.message.rstrip(".").removeprefix(_ENDED)
             return Verdict(
-                headline=f"{reason}." if is_ours else f"{name} {reason}.",
+                headline=f"{name} {last.message.rstrip('.')}.",
                 much=as_sentence(took),
                 because=failures(measured),
                 next="Run it by itself until it succeeds, then race it again.",
             )
         is_over = last.started_s + last.wall_s >= self.budget
         if last.outcome == "stopped" and is_over and not rounds:
-            usual = statistics.fmean([*seconds.values(), last.wall_s])
-            needed_s = LEAST_ROUNDS * len(self.sides) * usual
             return Verdict(
                 headline=f"The budget of {units.seconds(self.budget)} ended before "
                 f"{name} did.",
                 much=as_sentence(took),
-                next=f"Give --budget {_in_tens(2 * needed_s)}: three runs of each take "
-                f"more than {units.seconds(needed_s)}.",
+                next=TOO_FEW,
             )
         return super().verdict(measured)
-
-    def too_few(self, measured: Measurement) -> str:
-        """Say that the budget holds fewer than three runs of each; "" otherwise."""
-        run_s = self._run_s(measured)
-        runs = int(self.budget / (run_s * len(self.sides))) if run_s else LEAST_ROUNDS
-        if runs >= LEAST_ROUNDS:
-            return ""
-        needed = _in_tens(_SPARE * LEAST_ROUNDS * len(self.sides) * run_s)
-        return (
-            f"A run of each side takes about {units.seconds(run_s * len(self.sides))} "
-            f"together, so this budget holds {runs or 'less than 1'} of each; give "
-            f"--budget {needed} for three."
-        )
-
-    def expected_s(self, measured: Measurement) -> float:
-        """Seconds that it may take without a budget."""
-        usual = _ENOUGH_ROUNDS * (len(self.sides) + 1) * self._run_s(measured)
-        return min(self.budget, max(_ENOUGH_S, usual))
-
-    def _run_s(self, measured: Measurement) -> float:
-        """Seconds of a run with its start, the mean over the sides; 0.0 if unknown."""
-        seconds = self._seconds(measured, started=True).values()
-        return statistics.fmean(seconds) if seconds else 0.0
-
-    def _seconds(
-        self, measured: Measurement, *, started: bool = False
-    ) -> dict[str, float]:
-        """Return the seconds of a run of each side; ``started`` includes its start."""
-        runs = {s.name: measured.by_round(s.name).values() for s in self.sides}
-        took = {
-            name: [trial.wall_s if started else 1 / part.rate for trial, part in pairs]
-            for name, pairs in runs.items()
-        }
-        return {name: statistics.median(times) for name, times in took.items() if times}
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         timings = (measured.timing(name) for name in (side.name, self.baseline))
@@ -165,27 +120,8 @@ class WholeRace(Race):
         yield from super()._warned(side, measured)
         yield _NOT_COMPARED
 
-    def _next(self, measured: Measurement) -> str:
-        return self.too_few(measured) or super()._next(measured)
-
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
         return self.packages
-
-
-def expecting(events: Iterable[Event], race: WholeRace) -> Iterator[Event]:
-    """Tell how long runs without a budget take, as far as those that ended show."""
-    measured = None
-    for event in events:
-        if isinstance(event, TrialEnded):
-            measured = event.measurement
-        if isinstance(event, Progress):
-            expected = race.expected_s(measured) if measured else 0.0
-            event = replace(event, expected=expected)
-        yield event
-
-
-def _in_tens(seconds: float) -> int:
-    return 10 * math.ceil(seconds / 10)
 
 
 # An interval this narrow needs no more rounds.

@@ -99,7 +99,7 @@ def test_a_run_that_raised_is_told_in_its_own_words_unless_enough_is_known():
     for trial, headline in (
         # The control is the first side.
         (failed(CONTROL, "crashed", why), f"old.py {why}."),
-        (failed(NEW, "crashed", "ended: new.py did so."), "new.py did so."),
+        (failed(NEW, "crashed", "ended: it did so."), "new.py ended: it did so."),
     ):
         assert whole().verdict(of_trials(trial)).headline == headline
     late = failed(NEW, "crashed", "raised ValueError: x", 7)
