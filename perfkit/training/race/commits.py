@@ -24,7 +24,6 @@ from perfkit.training.diagnose.guard import original
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
-_GIT_S = 300.0
 # The mode of a folder that another repository keeps.
 _SUBMODULE = "160000 "
 # A new index is a change of one, which some hooks and monitors are told of.
@@ -61,10 +60,7 @@ class Moved:
         return sorted({name.partition(".")[0] for name in code})
 
     def _is_code(self, place: str) -> bool:
-        """Whether a file is the working tree's own code.
-
-        Environments and submodules in it are not: a commit shares those.
-        """
+        """Whether a file is the working tree's own code, and not an environment's."""
         where, top = Path(os.path.realpath(place)), Path(self.top)
         inside = self.top and where.is_relative_to(top)
         if not inside or "site-packages" in where.parts:
@@ -72,9 +68,7 @@ class Moved:
         # A Python that the working tree lies in, such as /usr, is above these folders.
         environments = map(os.path.realpath, (sys.prefix, sys.base_prefix))
         between = set(itertools.takewhile(top.__ne__, (where, *where.parents)))
-        return between.isdisjoint(map(Path, environments)) and not any(
-            (folder / ".git").exists() for folder in between
-        )
+        return between.isdisjoint(map(Path, environments))
 
 
 @dataclass(frozen=True)
@@ -132,8 +126,8 @@ def checked_out(revision: str, script: Path) -> Commit:
     with _new_folder(f"{revision} ({number[:7]})", top) as commit:
         index = {"GIT_INDEX_FILE": str(commit.folder / "index")}
         _git(top, "read-tree", number, **index)
+        _refuse_submodules(top, index)
         _git(top, "checkout-index", "--all", f"--prefix={commit.tree}/", **index)
-        _link_submodules(top, commit.tree, index)
         _link_what_git_does_not_keep(top, commit.tree)
     return commit
 
@@ -170,24 +164,13 @@ def _new_folder(name: str, top: Path) -> Iterator[Commit]:
         raise
 
 
-def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
-    """Link submodules that are as the commit has them; refuse it for any other."""
-    for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
-        entry, _, name = line.partition("\t")
-        source, target = top / name, tree / name
-        if not entry.startswith(_SUBMODULE) or not (source / ".git").exists():
-            continue
-        # Files that git ignores there, such as __pycache__, are no change.
-        status = ("--no-optional-locks", "status", "--porcelain", "-uno")
-        _, number, _ = entry.split()
-        if _git(source, "rev-parse", "HEAD") != number or _git(source, *status):
-            raise BadParameterError(
-                f"The submodule {name} differs from that commit, and both sides "
-                "would share it: race the scripts of two clones."
-            )
-        if target.is_dir():
-            target.rmdir()
-        target.symlink_to(source, target_is_directory=True)
+def _refuse_submodules(top: Path, index: dict[str, str]) -> None:
+    listed = _git(top, "ls-files", "--stage", "-z", **index).split("\0")
+    if any(line.startswith(_SUBMODULE) for line in listed):
+        raise BadParameterError(
+            "That commit has submodules, which both sides would share: race the "
+            "scripts of two clones."
+        )
 
 
 def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
@@ -220,7 +203,6 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             ["git", *_NO_HOOKS, "-C", str(folder), *arguments],
             env=environment | variables,
             capture_output=True,
-            timeout=_GIT_S,
             check=True,
         )
     except FileNotFoundError:
@@ -232,8 +214,6 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             f"git refused ({reason}): give a commit of the script's repository, such "
             "as main or HEAD~1."
         )
-    except subprocess.TimeoutExpired:
-        refusal = f"git {arguments[0]} took longer than {_GIT_S:.0f} s."
     else:
         return os.fsdecode(ran.stdout).strip("\n")
     raise BadParameterError(refusal)

@@ -71,29 +71,16 @@ def take():
         yield take
 
 
-def test_a_submodule_is_there_unless_it_is_at_another_commit(
-    repository, tmp_path, take
-):
+def test_a_commit_with_submodules_is_refused(repository, tmp_path, temporary):
     other = tmp_path / "other"
     write(other, layers_py="LAYERS = 1\n")
     commit_all(other, "one")
     local = ("-c", "protocol.file.allow=always")
     git(repository, *local, "submodule", "add", "-q", str(other), "other")
     git(repository, "commit", "-qm", "three")
-    git(repository, "tag", "v2")
-    commit = take("v2", repository / "train.py")
-    assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
-    # What Python leaves there is no change of it.
-    write(repository / "other", compiled_pyc="")
-    take("v2", repository / "train.py")
-    write(repository / "other", layers_py="LAYERS = 2\n")
-    for commits_it in (False, True):
-        if commits_it:
-            git(repository / "other", "commit", "-qam", "two")
-        with pytest.raises(BadParameterError, match="other differs from that commit"):
-            take("v2", repository / "train.py")
-    # A commit that knows of none has none.
-    take("v1", repository / "train.py")
+    with pytest.raises(BadParameterError, match="That commit has submodules"):
+        checked_out("HEAD", repository / "train.py")
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_commit_has_its_own_files_and_all_that_git_does_not_keep(repository, take):
@@ -315,12 +302,10 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(
     installed, tmp_path, monkeypatch
 ):
     top, then = tmp_path / "mine", tmp_path / "then" / "mine"
-    write(top, src__x="", built_py="", lib__own="")
-    (top / "lib" / ".git").mkdir()
+    write(top, src__x="", built_py="")
     write(then, kept_py="")
     (tmp_path / "link").symlink_to(top)
     (then / "built.py").symlink_to(top / "built.py")
-    (then / "lib").symlink_to(top / "lib")
     moved = Moved(str(top), str(then))
     # A module without a file lies nowhere, not in the current folder.
     monkeypatch.chdir(top)
@@ -330,10 +315,9 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(
         "helpers": then / "helpers.py",
         "numpy_like": installed["packages"] / "numpy_like.py",
         "built_in": None,
-        # A link into the working tree leads to code of it; submodules are lent.
+        # A link into the working tree leads to code of it.
         "built": then / "built.py",
         "kept": then / "kept.py",
-        "lib": then / "lib" / "own",
     }
     assert left(moved, monkeypatch, **files) == ["built", "mine"]
     monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
