@@ -22,15 +22,13 @@ def told(made, **more):
 
 def found(cause, made, **more):
     """The tips of one cause, whatever the others say."""
-    if isinstance(made, tuple):
-        made, more = made
-    heard = {
-        name: tuple((made.lines[n], value) for n, value in more.get(name, ()))
-        for name in ("iterators", "new_models", "backward", "padded")
-    }
-    heard["frozen"] = frozenset(more.get("frozen", ()))
-    heard["settings"] = dict.fromkeys(more.get("settings", ()))
-    return [*BY_ID[cause].tips(View(account=made, **heard))]
+    made, more = made if isinstance(made, tuple) else (made, more)
+    places = [[one.file, one.line] for one in made.lines]
+    charges = {"places": places, **more}
+    charges["settings"] = [[text, None] for text in more.get("settings", ())]
+    for name in {*more} - {"frozen", "settings"}:
+        charges[name] = [[*places[n], value] for n, value in more[name]]
+    return [*BY_ID[cause].tips(View(account=made, charges=charges))]
 
 
 def stages(*kinds, line=0, given=0, out=0):
@@ -445,7 +443,7 @@ def test_a_tip_of_little_is_none():
         yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
 
     cause = Cause(id="little", applies=yields, do="Do it at {where}")
-    assert [*cause.tips(View(account=account(OWN)))] == []
+    assert [*cause.tips(View(account=account(OWN), charges={}))] == []
 
 
 def test_a_diagnosis_learns_which_changes_the_tips_are_about():

@@ -31,10 +31,10 @@ def _lines_slowed(
 ) -> Callable[[View], Iterator[Evidence]]:
     def find(view: View) -> Iterator[Evidence]:
         lines = [line for line in view.account.lines if is_slowed(line)]
-        for text, setter in view.settings.items():
+        for text, place in view.charges.get("settings", ()):
             if text.startswith(setting) and lines:
                 effects = f"lines that {effect} because of it"
-                yield _setter_first(view, setter, lines, effects)
+                yield _setter_first(view, view.line_at(place), lines, effects)
 
     return find
 
@@ -83,11 +83,11 @@ _THREADS = re.compile(r"(?:intra_op_parallelism_threads\(|INTRAOP_THREADS\D*)(\d
 def _few_threads(view: View) -> Iterator[Evidence]:
     cores = view.account.machine.cores
     lines = [o for o in view.hot() if o.kind == COMPUTING and not o.is_eager]
-    for text, setter in view.settings.items():
+    for text, place in view.charges.get("settings", ()):
         match = _THREADS.search(text)
         if match and int(match[1]) < cores and lines:
             effects = f"operations that may use only {match[1]} of {cores} cores"
-            yield _setter_first(view, setter, lines, effects)
+            yield _setter_first(view, view.line_at(place), lines, effects)
 
 
 # Calls that are made too often, or in the wrong place.
@@ -163,8 +163,12 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
 )
 def _model_in_loop(view: View) -> Iterator[Evidence]:
     share = view.account.share(view.account.kinds[SET_UP])
-    lines = [o for o in view.account.lines if view.kind_share(o, SET_UP) > _OVERHEAD]
-    for line, count in view.new_models:
+    lines = [
+        line
+        for line in view.account.lines
+        if line.seconds.get(SET_UP, 0.0) > _OVERHEAD * line.total_s
+    ]
+    for line, count in view.noted("new_models"):
         yield Evidence(
             lines=distinct(line, *lines),
             share=share,
@@ -308,7 +312,8 @@ def _traced_anew(view: View, differs: str) -> Iterator[Evidence]:
         if _what_differs(first) != differs:
             continue
         # Which tensors it takes is said where it is defined.
-        defined = [at for caller, at in view.definitions if caller is line]
+        places = [at for caller, at in view.noted("definitions") if caller is line]
+        defined = filter(None, map(view.line_at, places))
         because = f", each for other {differs} ({first.because[0]})" if differs else ""
         yield Evidence(
             lines=distinct(*(defined if differs == "tensors" else ()), line),

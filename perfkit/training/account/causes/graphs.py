@@ -144,7 +144,7 @@ def _backward_often(view: View) -> Iterator[Evidence]:
     share = view.account.share(
         sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in view.account.lines)
     )
-    for line, count in view.backward:
+    for line, count in view.noted("backward"):
         if count >= _PASSES and share >= 2 * WORTH:
             yield Evidence(
                 lines=(line,),
@@ -188,10 +188,11 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
         for line in view.account.lines
         if line.total_s
         and line.is_part("layer")
-        and line.parts[0].split(" ")[1] in view.frozen
+        and line.parts[0].split(" ")[1] in view.charges.get("frozen", ())
     )
     # In a step of one's own the line to change is the one that calls them.
-    callers = [by for line, by in view.callers if any(line is o for o in lines)]
+    places = [by for line, by in view.noted("callers") if any(line is o for o in lines)]
+    callers = filter(None, map(view.line_at, places))
     if lines and view.share(*lines) >= 2 * WORTH:
         yield view.spent(
             *distinct(*callers, *lines),
@@ -210,7 +211,7 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
 )
 def _padding(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot() if any(p.endswith(_SEQUENTIAL) for p in o.parts)]
-    for line, share in view.padded:
+    for line, share in view.noted("padded"):
         if share >= _MOSTLY and view.share(*lines) >= 2 * WORTH:
             yield Evidence(
                 lines=(line, *lines),

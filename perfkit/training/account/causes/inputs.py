@@ -106,7 +106,7 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
 def _iterator_anew(view: View) -> Iterator[Evidence]:
     # A loop over a few batches makes one for each of its passes, too.
     often = max(_ITERATORS, view.account.updates / 2)
-    for line, count in view.iterators:
+    for line, count in view.noted("iterators"):
         if count >= often and _is_large(view):
             yield Evidence(
                 lines=distinct(line, *_expensive(view)[:3]),
