@@ -66,11 +66,9 @@ UPDATES = line(
 BACKWARD = line(computing=4.0, backward=0.8)
 FROZEN = line(computing=4.0, parts=("layer base Functional",))
 COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
-FEW_THREADS = "tf.config.threading.set_intra_op_parallelism_threads({})"
 PADS = line(60)
 RECURRENT = line(61, computing=4.0, parts=("layer gru GRU",))
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
-SOLVES = line(computing=3.0, types=(("Svd", 1.0),))
 METRIC = line(computing=3.0, parts=("metric auc",))
 JACOBIAN = line(computing=3.0, calls=[("jacobian", 40, 3.0)])
 EAGER = line(python=3.0, computing=3.0, eager_s=3.0)
@@ -80,7 +78,6 @@ PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
 FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
 DENSE = line(9, computing=5.0, parts=("layer dense Dense",))
 OWN = line(python=5.0)
-DATA_MODE = "tf.data.experimental.enable_debug_mode()"
 FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
 EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
@@ -106,17 +103,9 @@ def calling(made, *calls):
 
 # Each cause: where it applies, and a near one where it does not.
 CASES = {
-    "data-debug-mode": [
-        (of(PYTHON_ROWS), {"settings": [DATA_MODE]}),
-        of(PYTHON_ROWS),
-    ],
     "float16-on-a-processor": [
         (of(DENSE), {"settings": [FLOAT16]}),
         of(DENSE),
-    ],
-    "few-threads": [
-        (of(DENSE), {"settings": [FEW_THREADS.format(1)]}),
-        (of(DENSE), {"settings": [FEW_THREADS.format(999)]}),
     ],
     "functions-run-eagerly": [
         (of(EAGER), {"settings": [EAGER_MODE]}),
@@ -173,19 +162,8 @@ CASES = {
         # Of that another one says more.
         of(calling(CALLBACK, ("ModelCheckpoint", 0, 3.0))),
     ],
-    "traced-for-values": [
-        of(but(TRACED, traces=(VALUES,))),
-        of(but(TRACED, traces=(SHAPES,))),
-        of(TRACED),
-    ],
-    "traced-for-tensors": [
-        of(but(TRACED, traces=(SHAPES,))),
-        of(but(TRACED, traces=(VALUES,))),
-        of(TRACED),
-    ],
     "traced-again": [
         of(TRACED),
-        of(but(TRACED, traces=(VALUES,))),
         of(but(TRACED, traces=())),
         of(calling(TRACED, ("fit", 1, 3.0))),
         of(calling(TRACED, ("compile", 40, 0.0))),
@@ -195,15 +173,11 @@ CASES = {
         of(but(EAGER_MODEL, eager_s=0.0)),
         of(but(EAGER_MODEL, seconds={"set-up": 9.0, "Python": 1.0})),
     ],
-    "loop-in-graph": [
+    "loop-in-step": [
         of(LOOPED),
-        of(UNROLLED),
+        of(but(UNROLLED, operations=500.0)),
         # The loop of a recurrent layer is what it is.
         of(but(LOOPED, parts=("layer lstm LSTM",))),
-    ],
-    "loop-unrolled": [
-        of(UNROLLED),
-        of(LOOPED),
         of(but(UNROLLED, parts=("optimizer adam",))),
     ],
     "python-in-step": [
@@ -239,10 +213,6 @@ CASES = {
         of(TEXT),
         # There it belongs.
         of(but(TEXT, seconds={"input": 3.0})),
-    ],
-    "decomposition": [
-        of(SOLVES),
-        of(but(SOLVES, types=(("MatMul", 1.0),))),
     ],
     "metric": [of(METRIC), of(but(METRIC, parts=("loss mse",)))],
     "thrown-away": [
@@ -327,6 +297,12 @@ def test_a_setting_is_named_where_it_is_set():
     assert tip.lines == (0, 1)
 
 
+def test_a_python_loop_in_a_step_is_said_to_be_one():
+    loops, unrolled = (tips(of(made), {})[0].means for made in (LOOPED, UNROLLED))
+    assert "2,000 small operations in each step." in loops
+    assert "because a Python loop made each of them" in unrolled
+
+
 def test_a_jacobian_in_a_graph_is_one_too():
     (tip,) = tips(of(line(computing=6.0, parts=("jacobian",))), {})
     assert tip.cause == "jacobian"
@@ -357,10 +333,10 @@ def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
     heard = {"definitions": [["train.py", 1, ["train.py", 5]]]}
     heard |= {"places": [["train.py", 1], ["train.py", 5]]}
     (tip,) = tips(of(but(TRACED, traces=(SHAPES,)), defined), heard)
-    assert (tip.cause, tip.lines) == ("traced-for-tensors", (1, 0))
+    assert tip.lines == (1, 0)
     # A value comes from the line that calls it.
     (tip,) = tips(of(but(TRACED, traces=(VALUES,)), defined), heard)
-    assert (tip.cause, tip.lines) == ("traced-for-values", (0,))
+    assert tip.lines == (0,)
     assert "each for other values (beta: 0.1, then 0.2)" in tip.means
     # One that is made anew in a loop is said where the loop is.
     (tip,) = tips(of(TRACED, defined), heard)

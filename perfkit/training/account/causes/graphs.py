@@ -22,12 +22,6 @@ _TEXT = frozenset(
         *("RegexReplace", "StringLower", "StringToHashBucketFast", "UnicodeDecode"),
     }
 )
-_SOLVES = frozenset(
-    {
-        *("Svd", "SelfAdjointEigV2", "Qr", "Cholesky", "MatrixInverse", "MatrixSolve"),
-        *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
-    }
-)
 # What gathers the rows of a table that a batch has used.
 _SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
 _CALLS_PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
@@ -68,35 +62,19 @@ def _looping(view: View) -> list[Line]:
 
 
 @cause(
-    "loop-in-graph",
-    do="Take the loop out of the graph at {where}",
-    fix="The same operations on the whole batch along an axis, instead of `map_fn`, "
-    "`scan` or `while_loop`",
+    "loop-in-step",
+    do="Replace the loop at {where} with operations on whole tensors",
+    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` on the whole batch along an "
+    "axis, instead of `for`, `map_fn`, `scan` or `while_loop`",
 )
-def _loop_in_graph(view: View) -> Iterator[Evidence]:
-    lines = _looping(view)
-    if any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines):
-        count = sum(line.operations for line in lines)
-        yield view.spent(
-            *lines,
-            on=f"a loop inside the graph: {count:,.0f} small operations in each step",
-        )
-
-
-@cause(
-    "loop-unrolled",
-    do="Replace the Python loop at {where} with operations on whole tensors",
-    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis instead of "
-    "`for`",
-)
-def _loop_unrolled(view: View) -> Iterator[Evidence]:
+def _loop_in_step(view: View) -> Iterator[Evidence]:
     lines = _looping(view)
     count = sum(line.operations for line in lines)
-    if count >= _VERY_MANY and not any(_types(line) & _LOOPS for line in lines):
+    in_graph = any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines)
+    if in_graph or count >= _VERY_MANY:
+        unrolled = "" if in_graph else ", because a Python loop made each of them"
         yield view.spent(
-            *lines,
-            on=f"{count:,.0f} small operations in each step, because a Python loop "
-            "made each of them",
+            *lines, on=f"{count:,.0f} small operations in each step{unrolled}"
         )
 
 
@@ -253,22 +231,6 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
             lines=tuple(lines),
             means=f"{view.percent(*lines)} of the time the step tokenizes text.",
         )
-
-
-@cause(
-    "decomposition",
-    do="Decompose less often, or approximately, at {where}",
-    fix="A power iteration, or every tenth step",
-    mind="An approximation learns differently: watch the loss.",
-)
-def _decomposition(view: View) -> Iterator[Evidence]:
-    for line in view.hot():
-        if types := _types(line) & _SOLVES:
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time is {', '.join(sorted(types))} "
-                "in each step.",
-            )
 
 
 @cause(
