@@ -45,7 +45,6 @@ LITTLE_INPUT = line(20, input=1.0, stages=(0,))
 PREDICTS = line(set_up=3.0, computing=1.0, calls=[("predict", 300, 4.0)])
 FITS = line(set_up=3.0, computing=1.0, calls=[("fit", 40, 4.0)])
 EVALUATES = line(computing=4.0, calls=[("evaluate", 5, 4.0)])
-ROWS = line(python=3.0, computing=1.0, calls=[("train_on_batch", 400, 4.0)])
 WEIGHTS = line(python=3.0, calls=[("set_weights", 400, 3.0)])
 SAVES = line(python=3.0, calls=[("save", 40, 3.0)])
 CALLBACK = line(
@@ -141,12 +140,6 @@ CASES = {
     "evaluated-often": [
         of(EVALUATES),
         of(calling(EVALUATES, ("evaluate", 40, 4.0))),
-    ],
-    "small-batches-by-hand": [
-        of(ROWS),
-        # What the network computes in these calls is on the lines of its layers.
-        of(calling(ROWS, ("train_on_batch", 400, 12.0))),
-        of(but(ROWS, seconds={"computing": 3.0, "Python": 1.0})),
     ],
     "weights-copied": [
         of(WEIGHTS),

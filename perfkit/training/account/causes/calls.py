@@ -208,21 +208,6 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "small-batches-by-hand",
-    do="Pass more rows to each call",
-    fix="Collect rows, then call `train_on_batch` once for all of them",
-    mind="Fewer, larger updates learn differently: tune the learning rate.",
-)
-def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
-    names = ("train_on_batch", "test_on_batch", "predict_on_batch")
-    for line, call in view.calling(*names, often=_OFTEN):
-        around = _around(line, call, PYTHON, SET_UP)
-        if around > _OVERHEAD:
-            outside = f"{units.percent(around)} of that outside the network"
-            yield Evidence(lines=(line,), means=f"{_count(call)}, {outside}.")
-
-
-@cause(
     "weights-copied",
     do="Copy weights less often, or inside a graph",
     fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
