@@ -215,7 +215,7 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 )
 def _weights_copied(view: View) -> Iterator[Evidence]:
     lines = view.mostly_calling(*_WEIGHTS)
-    if lines and view.share(*lines) >= WORTH:
+    if lines:
         call = lines[0].calls[0]
         yield view.spent(
             *lines, on=f"copying weights, `{call.name}` {call.count:,} times"

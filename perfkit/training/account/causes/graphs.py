@@ -93,11 +93,8 @@ def _python_in_step(view: View) -> Iterator[Evidence]:
     ]
     if calling and called:
         lines = distinct(*calling, *called)
-        yield Evidence(
-            lines=lines,
-            means=f"The step waits {view.percent(*lines)} of the time for Python that "
-            "it calls (`py_function` or `numpy_function`).",
-        )
+        functions = "`py_function` or `numpy_function`"
+        yield view.spent(*lines, on=f"Python that the step calls ({functions})")
 
 
 @cause(
@@ -124,12 +121,8 @@ def _backward_often(view: View) -> Iterator[Evidence]:
     )
     for line, count in view.noted("backward"):
         if count >= _PASSES and share >= 2 * WORTH:
-            yield Evidence(
-                lines=(line,),
-                share=share,
-                means=f"{line.where} takes {count} gradients in each step: "
-                f"{units.percent(share)} of the time.",
-            )
+            gradients = f"the {count} gradients that {line.where} takes in each step"
+            yield view.spent(line, on=gradients, share=share)
 
 
 @cause(
@@ -144,13 +137,12 @@ def _dense_update(view: View) -> Iterator[Evidence]:
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             tables = [o for o in view.account.lines if _says(o, "Embedding(")]
-            made = f" Tables: {', '.join(o.where for o in tables)}." if tables else ""
-            yield Evidence(
-                lines=(line, *tables),
+            made = f" (tables: {', '.join(o.where for o in tables)})" if tables else ""
+            yield view.spent(
+                *(line, *tables),
+                on=f"the optimizer's update of a variable with {line.elements:,} "
+                f"weights, all of them in every step{made}",
                 share=view.share(line),
-                means=f"{view.percent(line)} of the time the optimizer updates a "
-                f"variable with {line.elements:,} weights, all of them in every step."
-                f"{made}",
             )
 
 
@@ -212,11 +204,8 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
         # The set-up of many calls is their own.
         many = any(call.count >= 4 for call in line.calls)
         if share > 2 * WORTH and not line.traces and not many:
-            yield Evidence(
-                lines=(line,),
-                means=f"{units.percent(share)} of the time XLA compiles the step, once "
-                "for every new shape.",
-            )
+            shapes = "compiling the step with XLA, once for every new shape"
+            yield view.spent(line, on=shapes, share=share)
 
 
 @cause(
@@ -226,11 +215,8 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
 )
 def _text_in_model(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
-    if lines and view.share(*lines) >= WORTH:
-        yield Evidence(
-            lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time the step tokenizes text.",
-        )
+    if lines:
+        yield view.spent(*lines, on="tokenizing text in the step")
 
 
 @cause(
