@@ -68,6 +68,7 @@ COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
 PADS = line(60)
 RECURRENT = line(61, computing=4.0, parts=("layer gru GRU",))
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
+SOLVES = line(computing=3.0, types=(("Svd", 1.0),))
 METRIC = line(computing=3.0, parts=("metric auc",))
 JACOBIAN = line(computing=3.0, calls=[("jacobian", 40, 3.0)])
 EAGER = line(python=3.0, computing=3.0, eager_s=3.0)
@@ -206,6 +207,10 @@ CASES = {
         of(TEXT),
         # There it belongs.
         of(but(TEXT, seconds={"input": 3.0})),
+    ],
+    "decomposition": [
+        of(SOLVES),
+        of(but(SOLVES, types=(("MatMul", 1.0),))),
     ],
     "metric": [of(METRIC), of(but(METRIC, parts=("loss mse",)))],
     "thrown-away": [

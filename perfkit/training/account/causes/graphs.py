@@ -22,6 +22,12 @@ _TEXT = frozenset(
         *("RegexReplace", "StringLower", "StringToHashBucketFast", "UnicodeDecode"),
     }
 )
+_SOLVES = frozenset(
+    {
+        *("Svd", "SelfAdjointEigV2", "Qr", "Cholesky", "MatrixInverse", "MatrixSolve"),
+        *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
+    }
+)
 # What gathers the rows of a table that a batch has used.
 _SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
 _CALLS_PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
@@ -217,6 +223,22 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
     if lines:
         yield view.spent(*lines, on="tokenizing text in the step")
+
+
+@cause(
+    "decomposition",
+    do="Decompose less often, or approximately, at {where}",
+    fix="A power iteration, or every tenth step",
+    mind="An approximation learns differently: watch the loss.",
+)
+def _decomposition(view: View) -> Iterator[Evidence]:
+    for line in view.hot():
+        if types := _types(line) & _SOLVES:
+            yield Evidence(
+                lines=(line,),
+                means=f"{view.percent(line)} of the time is {', '.join(sorted(types))} "
+                "in each step.",
+            )
 
 
 @cause(

@@ -85,12 +85,8 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
         is_taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
         line = view.line_of(stage)
         if cached and is_taken and line and _is_large(view):
-            yield Evidence(
-                lines=(*_expensive(view)[:1], line),
-                share=view.input_share,
-                means="A `take` follows the cache, so no epoch fills it and TensorFlow "
-                f"throws it away: the model {_waits(view)} for its input.",
-            )
+            clause = "because a `take` follows the cache, so no epoch fills it"
+            yield _waiting(view, *_expensive(view)[:1], line, clause=clause)
             return
 
 
