@@ -95,13 +95,14 @@ class Grid:
         cuts = [edges, *(part.begin for part in parts), *(part.end for part in parts)]
         self._edges = edges
         self._points = np.unique(np.clip(np.concatenate(cuts), edges[0], edges[-1]))
+        self._middle = (self._points[1:] + self._points[:-1]) / 2
         self.spans = np.diff(self._points)
         self.active = [self._active(part) for part in parts]
 
     def over(self, values: Floats) -> Floats:
         """Return, for each piece, the value of the sample's stretch it lies in."""
-        middle = (self._points[1:] + self._points[:-1]) / 2
-        place = np.clip(np.searchsorted(self._edges, middle) - 1, 0, len(values) - 1)
+        place = np.searchsorted(self._edges, self._middle) - 1
+        place = np.clip(place, 0, len(values) - 1)
         return np.asarray(values[place], float)
 
     def stretches(
@@ -145,8 +146,7 @@ class Grid:
 
     def within(self, begin: float, end: float) -> NDArray[np.bool_]:
         """Which pieces lie between two moments."""
-        middle = (self._points[1:] + self._points[:-1]) / 2
-        return np.asarray((begin <= middle) & (middle < end))
+        return np.asarray((begin <= self._middle) & (self._middle < end))
 
     def spent(self, intervals: Intervals, weight: Floats) -> Floats:
         """Return the weighted seconds of each interval."""

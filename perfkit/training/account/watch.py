@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from perfkit.findings.account import READ_EVERY
 from perfkit.training.account.memory import MemoryReadings, fills_up
@@ -441,11 +441,7 @@ def contraction(operation: Any) -> str:
     return ""
 
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-def _pairs(mapping: Mapping[_Key, _Value]) -> list[tuple[_Key, _Value]]:
+def _pairs(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     """Return what a mapping holds now: C copies it before another thread goes on.
 
     Making the pairs may collect garbage, and so let the other thread go on.
@@ -496,22 +492,19 @@ def _scope_penalties(layer: Any) -> None:
     @functools.wraps(original)
     def penalties(self: Any) -> Any:
         for weight in self.trainable_weights:
-            if weight.regularizer is not None and not hasattr(weight, "_perfkit_scope"):
-                weight._perfkit_scope = weight.path.rpartition("/")[0]
-                weight.regularizer = _scoped(weight.regularizer, weight._perfkit_scope)
+            penalty, scope = weight.regularizer, weight.path.rpartition("/")[0]
+            if penalty is not None and getattr(penalty, "func", None) is not _scoped:
+                weight.regularizer = functools.partial(_scoped, penalty, scope)
         return original(self)
 
     layer._get_regularization_losses = penalties
 
 
-def _scoped(penalty: Callable[[Any], Any], scope: str) -> Callable[[Any], Any]:
+def _scoped(penalty: Callable[[Any], Any], scope: str, weight: Any) -> Any:
     import tensorflow as tf
 
-    def scoped(weight: Any) -> Any:
-        with tf.name_scope(scope):
-            return penalty(weight)
-
-    return scoped
+    with tf.name_scope(scope):
+        return penalty(weight)
 
 
 def _frames(stack: Any) -> list[Any]:

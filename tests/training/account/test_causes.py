@@ -22,15 +22,13 @@ def told(made, **more):
 
 def found(cause, made, **more):
     """The tips of one cause, whatever the others say."""
-    if isinstance(made, tuple):
-        made, more = made
-    heard = {
-        name: tuple((made.lines[n], value) for n, value in more.get(name, ()))
-        for name in ("iterators", "new_models", "backward", "padded")
-    }
-    heard["frozen"] = frozenset(more.get("frozen", ()))
-    heard["settings"] = dict.fromkeys(more.get("settings", ()))
-    return [*BY_ID[cause].tips(View(account=made, **heard))]
+    made, more = made if isinstance(made, tuple) else (made, more)
+    places = [[one.file, one.line] for one in made.lines]
+    charges = {"places": places, **more}
+    charges["settings"] = [[text, None] for text in more.get("settings", ())]
+    for name in {*more} - {"frozen", "settings"}:
+        charges[name] = [[*places[n], value] for n, value in more[name]]
+    return [*BY_ID[cause].tips(View(account=made, charges=charges))]
 
 
 def stages(*kinds, line=0, given=0, out=0):
@@ -47,7 +45,6 @@ LITTLE_INPUT = line(20, input=1.0, stages=(0,))
 PREDICTS = line(set_up=3.0, computing=1.0, calls=[("predict", 300, 4.0)])
 FITS = line(set_up=3.0, computing=1.0, calls=[("fit", 40, 4.0)])
 EVALUATES = line(computing=4.0, calls=[("evaluate", 5, 4.0)])
-ROWS = line(python=3.0, computing=1.0, calls=[("train_on_batch", 400, 4.0)])
 WEIGHTS = line(python=3.0, calls=[("set_weights", 400, 3.0)])
 SAVES = line(python=3.0, calls=[("save", 40, 3.0)])
 CALLBACK = line(
@@ -68,7 +65,6 @@ UPDATES = line(
 BACKWARD = line(computing=4.0, backward=0.8)
 FROZEN = line(computing=4.0, parts=("layer base Functional",))
 COMPILES = line(set_up=4.0, calls=[("fit", 1, 4.0)])
-FEW_THREADS = "tf.config.threading.set_intra_op_parallelism_threads({})"
 PADS = line(60)
 RECURRENT = line(61, computing=4.0, parts=("layer gru GRU",))
 TEXT = line(computing=3.0, types=(("StringSplitV2", 1.0),))
@@ -82,7 +78,6 @@ PANDAS = line(python=3.0, calls=[("iterrows", 400, 3.0)])
 FILES = line(python=3.0, calls=[("read_csv", 40, 3.0)])
 DENSE = line(9, computing=5.0, parts=("layer dense Dense",))
 OWN = line(python=5.0)
-DATA_MODE = "tf.data.experimental.enable_debug_mode()"
 FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
 EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
@@ -108,17 +103,9 @@ def calling(made, *calls):
 
 # Each cause: where it applies, and a near one where it does not.
 CASES = {
-    "data-debug-mode": [
-        (of(PYTHON_ROWS), {"settings": [DATA_MODE]}),
-        of(PYTHON_ROWS),
-    ],
     "float16-on-a-processor": [
         (of(DENSE), {"settings": [FLOAT16]}),
         of(DENSE),
-    ],
-    "few-threads": [
-        (of(DENSE), {"settings": [FEW_THREADS.format(1)]}),
-        (of(DENSE), {"settings": [FEW_THREADS.format(999)]}),
     ],
     "functions-run-eagerly": [
         (of(EAGER), {"settings": [EAGER_MODE]}),
@@ -155,12 +142,6 @@ CASES = {
         of(EVALUATES),
         of(calling(EVALUATES, ("evaluate", 40, 4.0))),
     ],
-    "small-batches-by-hand": [
-        of(ROWS),
-        # What the network computes in these calls is on the lines of its layers.
-        of(calling(ROWS, ("train_on_batch", 400, 12.0))),
-        of(but(ROWS, seconds={"computing": 3.0, "Python": 1.0})),
-    ],
     "weights-copied": [
         of(WEIGHTS),
         of(calling(WEIGHTS, ("fit", 1, 2.0), ("set_weights", 1, 1.0))),
@@ -175,19 +156,8 @@ CASES = {
         # Of that another one says more.
         of(calling(CALLBACK, ("ModelCheckpoint", 0, 3.0))),
     ],
-    "traced-for-values": [
-        of(but(TRACED, traces=(VALUES,))),
-        of(but(TRACED, traces=(SHAPES,))),
-        of(TRACED),
-    ],
-    "traced-for-tensors": [
-        of(but(TRACED, traces=(SHAPES,))),
-        of(but(TRACED, traces=(VALUES,))),
-        of(TRACED),
-    ],
     "traced-again": [
         of(TRACED),
-        of(but(TRACED, traces=(VALUES,))),
         of(but(TRACED, traces=())),
         of(calling(TRACED, ("fit", 1, 3.0))),
         of(calling(TRACED, ("compile", 40, 0.0))),
@@ -197,15 +167,11 @@ CASES = {
         of(but(EAGER_MODEL, eager_s=0.0)),
         of(but(EAGER_MODEL, seconds={"set-up": 9.0, "Python": 1.0})),
     ],
-    "loop-in-graph": [
+    "loop-in-step": [
         of(LOOPED),
-        of(UNROLLED),
+        of(but(UNROLLED, operations=500.0)),
         # The loop of a recurrent layer is what it is.
         of(but(LOOPED, parts=("layer lstm LSTM",))),
-    ],
-    "loop-unrolled": [
-        of(UNROLLED),
-        of(LOOPED),
         of(but(UNROLLED, parts=("optimizer adam",))),
     ],
     "python-in-step": [
@@ -329,6 +295,12 @@ def test_a_setting_is_named_where_it_is_set():
     assert tip.lines == (0, 1)
 
 
+def test_a_python_loop_in_a_step_is_said_to_be_one():
+    loops, unrolled = (tips(of(made), {})[0].means for made in (LOOPED, UNROLLED))
+    assert "2,000 small operations in each step." in loops
+    assert "because a Python loop made each of them" in unrolled
+
+
 def test_a_jacobian_in_a_graph_is_one_too():
     (tip,) = tips(of(line(computing=6.0, parts=("jacobian",))), {})
     assert tip.cause == "jacobian"
@@ -359,10 +331,10 @@ def test_what_arguments_a_function_takes_anew_is_said_where_it_is_defined():
     heard = {"definitions": [["train.py", 1, ["train.py", 5]]]}
     heard |= {"places": [["train.py", 1], ["train.py", 5]]}
     (tip,) = tips(of(but(TRACED, traces=(SHAPES,)), defined), heard)
-    assert (tip.cause, tip.lines) == ("traced-for-tensors", (1, 0))
+    assert tip.lines == (1, 0)
     # A value comes from the line that calls it.
     (tip,) = tips(of(but(TRACED, traces=(VALUES,)), defined), heard)
-    assert (tip.cause, tip.lines) == ("traced-for-values", (0,))
+    assert tip.lines == (0,)
     assert "each for other values (beta: 0.1, then 0.2)" in tip.means
     # One that is made anew in a loop is said where the loop is.
     (tip,) = tips(of(TRACED, defined), heard)
@@ -445,7 +417,7 @@ def test_a_tip_of_little_is_none():
         yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
 
     cause = Cause(id="little", applies=yields, do="Do it at {where}")
-    assert [*cause.tips(View(account=account(OWN)))] == []
+    assert [*cause.tips(View(account=account(OWN), charges={}))] == []
 
 
 def test_a_diagnosis_learns_which_changes_the_tips_are_about():

@@ -26,7 +26,7 @@ def tips(account: Account, charges: Mapping[str, Any]) -> tuple[Tip, ...]:
         account: Without tips.
         charges: What ``charge`` gives besides its lines.
     """
-    view = View.of_charges(account, charges)
+    view = View(account=account, charges=charges)
     tips: list[Tip] = []
     for cause in CAUSES:
         for tip in cause.tips(view):

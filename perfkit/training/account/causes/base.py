@@ -1,7 +1,8 @@
 """What a cause is: when it applies, what to do, what to type, what to mind."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from perfkit import units
@@ -85,62 +86,37 @@ class View:
     """An account, and what causes ask of it.
 
     Attributes:
-        frozen: Names of layers whose weights are not trained.
-        iterators: How many iterators a line made.
-        new_models: How many models a line had made in a loop since the training began.
-        backward: Times a line asked for gradients in one trace of a step.
-        settings: Of TensorFlow's and Keras's that are on, as they are typed, each with
-            the line that set it, if that is known.
-        callers: Lines of layers, each with the line that calls their model in a step of
-            the user's own.
-        definitions: Lines that had a function traced again and again, each with the
-            line where that function begins.
-        padded: Lines that pad sequences, each with the share that is padding.
+        charges: What ``charge`` gives besides its lines: ``"frozen"``, the names of
+            layers whose weights are not trained; ``"settings"`` that are on, as they
+            are typed, each with the place that set it; and what ``noted`` reads.
     """
 
     account: Account
-    frozen: frozenset[str] = frozenset()
-    iterators: tuple[tuple[Line, int], ...] = ()
-    new_models: tuple[tuple[Line, int], ...] = ()
-    backward: tuple[tuple[Line, int], ...] = ()
-    settings: Mapping[str, Line | None] = field(default_factory=dict)
-    callers: tuple[tuple[Line, Line], ...] = ()
-    definitions: tuple[tuple[Line, Line], ...] = ()
-    padded: tuple[tuple[Line, float], ...] = ()
+    charges: Mapping[str, Any]
 
-    @classmethod
-    def of_charges(cls, account: Account, charges: Mapping[str, Any]) -> "View":
-        """Find the lines of an account in what ``charge`` gives besides them."""
-        places = enumerate(charges.get("places", ()))
-        lines = {tuple(place): account.lines[number] for number, place in places}
+    def line_at(self, place: Iterable[Any] | None) -> Line | None:
+        """The line of a file and a number; None where the account has none."""
+        return self._lines.get(tuple(place or ()))
 
-        def with_values(name: str) -> tuple[tuple[Line, Any], ...]:
-            """What is ``[file, line, value]``, where the line is in the account."""
-            return tuple(
-                (lines[file, number], value)
-                for file, number, value in charges.get(name, ())
-                if (file, number) in lines
-            )
+    def noted(self, name: str) -> Iterator[tuple[Line, Any]]:
+        """Yield lines of which something was noted, each with that.
 
-        def pairs(name: str) -> tuple[tuple[Line, Line], ...]:
-            """The same where the value is a file and a line, too."""
-            places = ((line, tuple(place)) for line, place in with_values(name))
-            return tuple((line, lines[p]) for line, p in places if p in lines)
+        Args:
+            name: ``"iterators"``: how many a line made; ``"new_models"``: how many it
+                had made in a loop since the training began; ``"backward"``: times it
+                asked for gradients in one trace; ``"padded"``: which share of what it
+                gives is padding; ``"callers"``: of a layer's line, the place that calls
+                its model in a step of the user's own; ``"definitions"``: the place
+                where a function begins that the line had traced again and again.
+        """
+        for file, number, value in self.charges.get(name, ()):
+            if line := self.line_at((file, number)):
+                yield line, value
 
-        return cls(
-            account=account,
-            frozen=frozenset(charges.get("frozen", ())),
-            iterators=with_values("iterators"),
-            new_models=with_values("new_models"),
-            backward=with_values("backward"),
-            settings={
-                text: lines.get(tuple(place or ()))
-                for text, place in charges.get("settings", ())
-            },
-            callers=pairs("callers"),
-            definitions=pairs("definitions"),
-            padded=with_values("padded"),
-        )
+    @functools.cached_property
+    def _lines(self) -> dict[tuple[Any, ...], Line]:
+        places = map(tuple, self.charges.get("places", ()))
+        return dict(zip(places, self.account.lines, strict=False))
 
     def share(self, *lines: Line) -> float:
         """Return the share of repeating time that these lines take together."""
@@ -170,11 +146,6 @@ class View:
     def mostly_calling(self, *names: str) -> list[Line]:
         """Lines whose most expensive call is one of these."""
         return [o for o in self.account.lines if o.calls and o.calls[0].name in names]
-
-    def kind_share(self, line: Line, *kinds: str) -> float:
-        """Return the share of a line's own seconds that are of these kinds."""
-        spent = sum(line.seconds.get(kind, 0.0) for kind in kinds)
-        return spent / line.total_s if line.total_s else 0.0
 
     def stages(self, *kinds: str) -> Iterator[Stage]:
         """Stages of the input of these kinds."""

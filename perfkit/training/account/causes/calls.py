@@ -1,14 +1,11 @@
 """What a script sets and calls: debugging left on, calls that are made too often."""
 
-import re
 from collections.abc import Callable, Iterator
 
 from perfkit import units
 from perfkit.findings.account import (
-    COMPUTING,
     PYTHON,
     SET_UP,
-    THREAD,
     WAITING,
     Call,
     Line,
@@ -31,32 +28,32 @@ def _lines_slowed(
 ) -> Callable[[View], Iterator[Evidence]]:
     def find(view: View) -> Iterator[Evidence]:
         lines = [line for line in view.account.lines if is_slowed(line)]
-        for text, setter in view.settings.items():
+        for text, place in view.charges.get("settings", ()):
             if text.startswith(setting) and lines:
-                effects = f"lines that {effect} because of it"
-                yield _setter_first(view, setter, lines, effects)
+                setter = view.line_at(place)
+                yield view.spent(
+                    *([setter] if setter else []),
+                    *lines[:6],
+                    on=f"lines that {effect} because of it",
+                    share=view.share(*lines),
+                )
 
     return find
 
 
-def _setter_first(
-    view: View, setter: Line | None, lines: list[Line], effects: str
-) -> Evidence:
-    """The line that set something, then those that it slows."""
-    before = [setter] if setter else []
-    return view.spent(*before, *lines[:6], on=effects, share=view.share(*lines))
-
-
-_FIX = "Delete the line, or run it only where needed"
-_DATA_MODE = "tf.data.experimental.enable_debug_mode()"
-_PYTHON_RUNS = "Python runs one operation at a time"
-_DATA_DEBUGGED = cause(
-    "data-debug-mode", do=f"Remove `{_DATA_MODE}`", fix=_FIX, swap="debugging"
-)(_lines_slowed(_DATA_MODE, _PYTHON_RUNS, lambda line: THREAD in line.parts[:1]))
 _EAGER_MODE = "tf.config.run_functions_eagerly(True)"
 _FUNCTIONS_EAGER = cause(
-    "functions-run-eagerly", do=f"Remove `{_EAGER_MODE}`", fix=_FIX, swap="eager"
-)(_lines_slowed(_EAGER_MODE, _PYTHON_RUNS, lambda line: line.is_eager))
+    "functions-run-eagerly",
+    do=f"Remove `{_EAGER_MODE}`",
+    fix="Delete the line, or run it only where needed",
+    swap="eager",
+)(
+    _lines_slowed(
+        _EAGER_MODE,
+        "Python runs one operation at a time",
+        lambda line: line.is_eager,
+    )
+)
 _FLOAT16 = cause(
     "float16-on-a-processor",
     do="Train in float32 on a processor: {where}",
@@ -69,26 +66,6 @@ _FLOAT16 = cause(
         lambda line: line.is_part("layer"),
     )
 )
-
-
-_THREADS = re.compile(r"(?:intra_op_parallelism_threads\(|INTRAOP_THREADS\D*)(\d+)")
-
-
-@cause(
-    "few-threads",
-    do="Let TensorFlow choose its threads: {where}",
-    fix=_FIX,
-    swap="threads",
-)
-def _few_threads(view: View) -> Iterator[Evidence]:
-    cores = view.account.machine.cores
-    lines = [o for o in view.hot() if o.kind == COMPUTING and not o.is_eager]
-    for text, setter in view.settings.items():
-        match = _THREADS.search(text)
-        if match and int(match[1]) < cores and lines:
-            effects = f"operations that may use only {match[1]} of {cores} cores"
-            yield _setter_first(view, setter, lines, effects)
-
 
 # Calls that are made too often, or in the wrong place.
 
@@ -163,8 +140,12 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
 )
 def _model_in_loop(view: View) -> Iterator[Evidence]:
     share = view.account.share(view.account.kinds[SET_UP])
-    lines = [o for o in view.account.lines if view.kind_share(o, SET_UP) > _OVERHEAD]
-    for line, count in view.new_models:
+    lines = [
+        line
+        for line in view.account.lines
+        if line.seconds.get(SET_UP, 0.0) > _OVERHEAD * line.total_s
+    ]
+    for line, count in view.noted("new_models"):
         yield Evidence(
             lines=distinct(line, *lines),
             share=share,
@@ -227,21 +208,6 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "small-batches-by-hand",
-    do="Pass more rows to each call",
-    fix="Collect rows, then call `train_on_batch` once for all of them",
-    mind="Fewer, larger updates learn differently: tune the learning rate.",
-)
-def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
-    names = ("train_on_batch", "test_on_batch", "predict_on_batch")
-    for line, call in view.calling(*names, often=_OFTEN):
-        around = _around(line, call, PYTHON, SET_UP)
-        if around > _OVERHEAD:
-            outside = f"{units.percent(around)} of that outside the network"
-            yield Evidence(lines=(line,), means=f"{_count(call)}, {outside}.")
-
-
-@cause(
     "weights-copied",
     do="Copy weights less often, or inside a graph",
     fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
@@ -249,7 +215,7 @@ def _small_batches_by_hand(view: View) -> Iterator[Evidence]:
 )
 def _weights_copied(view: View) -> Iterator[Evidence]:
     lines = view.mostly_calling(*_WEIGHTS)
-    if lines and view.share(*lines) >= WORTH:
+    if lines:
         call = lines[0].calls[0]
         yield view.spent(
             *lines, on=f"copying weights, `{call.name}` {call.count:,} times"
@@ -296,8 +262,15 @@ def _what_differs(traces: Retraced) -> str:
     return "tensors" if all(words.endswith("]") for words in after) else "values"
 
 
-def _traced_anew(view: View, differs: str) -> Iterator[Evidence]:
-    """Lines that had a function traced again and again, because of what differs."""
+@cause(
+    "traced-again",
+    do="Stop retracing the function of {where}",
+    fix="Make the `tf.function` once, outside the loop. Pass a value that changes as a "
+    "tensor (`tf.constant(value)`); for tensors of many shapes use "
+    "`@tf.function(reduce_retracing=True)`",
+    swap="retracing",
+)
+def _traced_again(view: View) -> Iterator[Evidence]:
     for line in view.account.lines:
         share = view.account.share(sum(trace.seconds for trace in line.traces))
         if share < WORTH or _compiling(view):
@@ -305,49 +278,18 @@ def _traced_anew(view: View, differs: str) -> Iterator[Evidence]:
         if line.find_call("fit", "predict", "evaluate"):
             continue
         first = line.traces[0]
-        if _what_differs(first) != differs:
-            continue
-        # Which tensors it takes is said where it is defined.
-        defined = [at for caller, at in view.definitions if caller is line]
+        differs = _what_differs(first)
         because = f", each for other {differs} ({first.because[0]})" if differs else ""
+        places = [at for caller, at in view.noted("definitions") if caller is line]
+        # Which tensors it takes is said where it is defined.
+        defined = map(view.line_at, places if differs == "tensors" else ())
         yield Evidence(
-            lines=distinct(*(defined if differs == "tensors" else ()), line),
+            lines=distinct(*filter(None, defined), line),
             means=f"`{first.name}` was traced {first.count} times{because}, "
             f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
             "time.",
             share=share,
         )
-
-
-@cause(
-    "traced-for-values",
-    do="Pass a tensor, not a Python value, at {where}",
-    fix="`tf.constant(value)`, or a `tf.Variable` that the loop assigns",
-    swap="retracing",
-)
-def _traced_for_values(view: View) -> Iterator[Evidence]:
-    return _traced_anew(view, "values")
-
-
-@cause(
-    "traced-for-tensors",
-    do="Trace the function of {where} once, for tensors of all shapes",
-    fix="`@tf.function(reduce_retracing=True)`, or an `input_signature` with `None` "
-    "for sizes that differ",
-    swap="retracing",
-)
-def _traced_for_tensors(view: View) -> Iterator[Evidence]:
-    return _traced_anew(view, "tensors")
-
-
-@cause(
-    "traced-again",
-    do="Stop retracing the function of {where}",
-    fix="Make the `tf.function` once, outside the loop",
-    swap="retracing",
-)
-def _traced_again(view: View) -> Iterator[Evidence]:
-    return _traced_anew(view, "")
 
 
 @cause(

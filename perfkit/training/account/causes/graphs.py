@@ -68,35 +68,19 @@ def _looping(view: View) -> list[Line]:
 
 
 @cause(
-    "loop-in-graph",
-    do="Take the loop out of the graph at {where}",
-    fix="The same operations on the whole batch along an axis, instead of `map_fn`, "
-    "`scan` or `while_loop`",
+    "loop-in-step",
+    do="Replace the loop at {where} with operations on whole tensors",
+    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` on the whole batch along an "
+    "axis, instead of `for`, `map_fn`, `scan` or `while_loop`",
 )
-def _loop_in_graph(view: View) -> Iterator[Evidence]:
-    lines = _looping(view)
-    if any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines):
-        count = sum(line.operations for line in lines)
-        yield view.spent(
-            *lines,
-            on=f"a loop inside the graph: {count:,.0f} small operations in each step",
-        )
-
-
-@cause(
-    "loop-unrolled",
-    do="Replace the Python loop at {where} with operations on whole tensors",
-    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` over an axis instead of "
-    "`for`",
-)
-def _loop_unrolled(view: View) -> Iterator[Evidence]:
+def _loop_in_step(view: View) -> Iterator[Evidence]:
     lines = _looping(view)
     count = sum(line.operations for line in lines)
-    if count >= _VERY_MANY and not any(_types(line) & _LOOPS for line in lines):
+    in_graph = any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines)
+    if in_graph or count >= _VERY_MANY:
+        unrolled = "" if in_graph else ", because a Python loop made each of them"
         yield view.spent(
-            *lines,
-            on=f"{count:,.0f} small operations in each step, because a Python loop "
-            "made each of them",
+            *lines, on=f"{count:,.0f} small operations in each step{unrolled}"
         )
 
 
@@ -115,11 +99,8 @@ def _python_in_step(view: View) -> Iterator[Evidence]:
     ]
     if calling and called:
         lines = distinct(*calling, *called)
-        yield Evidence(
-            lines=lines,
-            means=f"The step waits {view.percent(*lines)} of the time for Python that "
-            "it calls (`py_function` or `numpy_function`).",
-        )
+        functions = "`py_function` or `numpy_function`"
+        yield view.spent(*lines, on=f"Python that the step calls ({functions})")
 
 
 @cause(
@@ -144,14 +125,10 @@ def _backward_often(view: View) -> Iterator[Evidence]:
     share = view.account.share(
         sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in view.account.lines)
     )
-    for line, count in view.backward:
+    for line, count in view.noted("backward"):
         if count >= _PASSES and share >= 2 * WORTH:
-            yield Evidence(
-                lines=(line,),
-                share=share,
-                means=f"{line.where} takes {count} gradients in each step: "
-                f"{units.percent(share)} of the time.",
-            )
+            gradients = f"the {count} gradients that {line.where} takes in each step"
+            yield view.spent(line, on=gradients, share=share)
 
 
 @cause(
@@ -166,13 +143,12 @@ def _dense_update(view: View) -> Iterator[Evidence]:
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
             tables = [o for o in view.account.lines if _says(o, "Embedding(")]
-            made = f" Tables: {', '.join(o.where for o in tables)}." if tables else ""
-            yield Evidence(
-                lines=(line, *tables),
+            made = f" (tables: {', '.join(o.where for o in tables)})" if tables else ""
+            yield view.spent(
+                *(line, *tables),
+                on=f"the optimizer's update of a variable with {line.elements:,} "
+                f"weights, all of them in every step{made}",
                 share=view.share(line),
-                means=f"{view.percent(line)} of the time the optimizer updates a "
-                f"variable with {line.elements:,} weights, all of them in every step."
-                f"{made}",
             )
 
 
@@ -188,10 +164,11 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
         for line in view.account.lines
         if line.total_s
         and line.is_part("layer")
-        and line.parts[0].split(" ")[1] in view.frozen
+        and line.parts[0].split(" ")[1] in view.charges.get("frozen", ())
     )
     # In a step of one's own the line to change is the one that calls them.
-    callers = [by for line, by in view.callers if any(line is o for o in lines)]
+    places = [by for line, by in view.noted("callers") if any(line is o for o in lines)]
+    callers = filter(None, map(view.line_at, places))
     if lines and view.share(*lines) >= 2 * WORTH:
         yield view.spent(
             *distinct(*callers, *lines),
@@ -210,7 +187,7 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
 )
 def _padding(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot() if any(p.endswith(_SEQUENTIAL) for p in o.parts)]
-    for line, share in view.padded:
+    for line, share in view.noted("padded"):
         if share >= _MOSTLY and view.share(*lines) >= 2 * WORTH:
             yield Evidence(
                 lines=(line, *lines),
@@ -233,11 +210,8 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
         # The set-up of many calls is their own.
         many = any(call.count >= 4 for call in line.calls)
         if share > 2 * WORTH and not line.traces and not many:
-            yield Evidence(
-                lines=(line,),
-                means=f"{units.percent(share)} of the time XLA compiles the step, once "
-                "for every new shape.",
-            )
+            shapes = "compiling the step with XLA, once for every new shape"
+            yield view.spent(line, on=shapes, share=share)
 
 
 @cause(
@@ -247,11 +221,8 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
 )
 def _text_in_model(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot(0.02) if _types(o) & _TEXT and o.kind != INPUT]
-    if lines and view.share(*lines) >= WORTH:
-        yield Evidence(
-            lines=tuple(lines),
-            means=f"{view.percent(*lines)} of the time the step tokenizes text.",
-        )
+    if lines:
+        yield view.spent(*lines, on="tokenizing text in the step")
 
 
 @cause(

@@ -38,13 +38,10 @@ def _is_large(view: View) -> bool:
     return view.input_share >= _LARGE_INPUT
 
 
-def _waits(view: View) -> str:
-    return f"waits {units.percent(view.input_share)} of the time"
-
-
 def _waiting(view: View, *lines: Line, clause: str) -> Evidence:
     """Return as evidence that the model waits for its input, and say more of it."""
-    means = f"The model {_waits(view)} for its input, {clause}."
+    percent = units.percent(view.input_share)
+    means = f"The model waits {percent} of the time for its input, {clause}."
     return Evidence(lines=distinct(*lines), share=view.input_share, means=means)
 
 
@@ -88,12 +85,8 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
         is_taken = any(part.startswith(("Take", "FiniteTake")) for part in above)
         line = view.line_of(stage)
         if cached and is_taken and line and _is_large(view):
-            yield Evidence(
-                lines=(*_expensive(view)[:1], line),
-                share=view.input_share,
-                means="A `take` follows the cache, so no epoch fills it and TensorFlow "
-                f"throws it away: the model {_waits(view)} for its input.",
-            )
+            clause = "because a `take` follows the cache, so no epoch fills it"
+            yield _waiting(view, *_expensive(view)[:1], line, clause=clause)
             return
 
 
@@ -106,14 +99,10 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
 def _iterator_anew(view: View) -> Iterator[Evidence]:
     # A loop over a few batches makes one for each of its passes, too.
     often = max(_ITERATORS, view.account.updates / 2)
-    for line, count in view.iterators:
+    for line, count in view.noted("iterators"):
         if count >= often and _is_large(view):
-            yield Evidence(
-                lines=distinct(line, *_expensive(view)[:3]),
-                share=view.input_share,
-                means=f"A new iterator is made {count:,} times, and each fills its "
-                f"buffers again: the model {_waits(view)}.",
-            )
+            clause = f"because each of {count:,} new iterators fills its buffers again"
+            yield _waiting(view, line, *_expensive(view)[:3], clause=clause)
             return
 
 
@@ -133,13 +122,11 @@ def _single_elements(view: View) -> Iterator[Evidence]:
             continue
         is_hot = line and _is_large(view) and view.share(line) >= 0.02
         if line and is_hot and stage.out > _SMALL:
-            yield Evidence(
-                lines=(line, *_expensive(view)[:3]),
-                share=view.input_share,
-                means=f"In the traced seconds {stage.out:,} single elements passed a "
-                f"`{stage.kind}`. The whole run made {updates:,} steps, and the model "
-                f"{_waits(view)}.",
+            clause = (
+                f"in which {stage.out:,} single elements passed a `{stage.kind}` in "
+                f"the traced seconds alone. The whole run made {updates:,} steps"
             )
+            yield _waiting(view, line, *_expensive(view)[:3], clause=clause)
             return
 
 
@@ -241,11 +228,10 @@ def _steps_are_eager(view: View) -> Iterator[Evidence]:
         sum(o.seconds.get(COMPUTING, 0) + o.seconds.get(PYTHON, 0) for o in lines)
     )
     if lines and share >= _MOST:
-        yield Evidence(
-            lines=tuple(lines[:6]),
+        yield view.spent(
+            *lines[:6],
+            on="operations that Python starts one by one, because no graph holds them",
             share=share,
-            means=f"{view.percent(*lines)} of the time Python starts TensorFlow "
-            "operations one by one, because no graph holds them.",
         )
 
 
@@ -256,11 +242,8 @@ def _calls(
         lines = view.mostly_calling(*names)
         if lines and view.share(*lines) >= share:
             lines.sort(key=lambda line: -line.total_s)
-            yield Evidence(
-                lines=tuple(lines[:4]),
-                means=f"{view.percent(*lines)} of the time goes into "
-                f"`{lines[0].calls[0].name}` at {lines[0].where}, between the steps.",
-            )
+            first = f"`{lines[0].calls[0].name}` at {lines[0].where}"
+            yield view.spent(*lines[:4], on=f"{first}, between the steps")
 
     return find
 
@@ -299,8 +282,5 @@ def _python_between_steps(view: View) -> Iterator[Evidence]:
         if line.kind == PYTHON and not line.find_call(*_KERAS) and not line.parts
     ]
     if lines and view.share(*lines) >= _MOST:
-        yield Evidence(
-            lines=tuple(lines[:6]),
-            means=f"{view.percent(*lines)} of the time your own Python runs between "
-            f"the steps, most of it at {lines[0].where}.",
-        )
+        most = f"most of it at {lines[0].where}"
+        yield view.spent(*lines[:6], on=f"your own Python between the steps, {most}")
