@@ -83,7 +83,6 @@ class Facts:
             Keras, ``"operations"`` alone, or "" for nothing.
         drawn: What a step of such a loop draws itself: how many ``"batches"`` from
             iterators over ``tf.data``, and how many ``"iterators"`` it makes.
-        lines: Whose work may be left out; see ``diagnose.causes.lines``.
         start: Of a race across backends: its first losses from the start that all sides
             share; see ``race.start``.
     """
@@ -127,7 +126,6 @@ class Facts:
     eager_calls: tuple[str, ...] = ()
     computes: str = ""
     drawn: dict[str, float] = field(default_factory=dict)
-    lines: tuple[dict[str, Any], ...] = ()
     start: dict[str, Any] = field(default_factory=dict)
 
     @property
