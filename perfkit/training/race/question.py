@@ -220,7 +220,7 @@ class Race(Experiment):
 
     def is_retuned(self, side: Side) -> bool:
         """Whether a side is meant to learn otherwise, or in steps of another size."""
-        return side.retuned
+        return False
 
     def has_other_job(self, measured: Measurement | None = None) -> bool:
         """Whether a side does another job, so that no rate says what is slower."""

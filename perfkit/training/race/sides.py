@@ -47,14 +47,12 @@ class Side:
         maker: Makes the training, in each trial's process.
         place: Where it runs.
         moved: Of a commit: where its code lies.
-        retuned: Whether it is known to learn otherwise, or in steps of another size.
     """
 
     name: str
     maker: Callable[[], Any]
     place: Place = field(default_factory=Place)
     moved: Moved = field(default_factory=Moved)
-    retuned: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ CAUSES = {
     "prefetch": "no-prefetch",
     "16 steps at a time": "step-overhead",
     "graph": "eager",
-    **dict.fromkeys((f"batch ×{times}" for times in (2, 4, 8)), "small-batch"),
 }
 
 

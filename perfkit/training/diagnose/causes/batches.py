@@ -15,7 +15,7 @@ from perfkit.training.diagnose.change import (
     Untested,
     of_data,
 )
-from perfkit.training.diagnose.code import Code, Splice, line_of_stage
+from perfkit.training.diagnose.code import Code, Splice, line_of_stage, require
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
 from perfkit.training.diagnose.training import (
@@ -280,9 +280,8 @@ def copied_ahead(dataset: Any) -> Any:
 def _type_prefetch(code: Code) -> Iterator[Splice]:
     """Make batches ahead, behind the last stage that ran."""
     calls = [call for _, call in code.stages()]
-    data = (calls[-1] if calls else None) or code.data
-    method = f".prefetch({code.tensorflow(data)}.data.AUTOTUNE)"
-    yield from code.text.call_on(data, method)
+    method = f".prefetch({code.tensorflow}.data.AUTOTUNE)"
+    yield from code.text.call_on(require(calls[-1]), method)
 
 
 NO_PREFETCH = KnownCause(

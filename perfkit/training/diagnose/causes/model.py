@@ -1,6 +1,5 @@
 """What a step is made for: so many examples, so many bits, and some signatures."""
 
-import ast
 import functools
 import itertools
 import math
@@ -21,17 +20,8 @@ from perfkit.questions.shared.precision import (
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes.steps import UNCOUNTED
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
-from perfkit.training.diagnose.code import (
-    Code,
-    Splice,
-    Unsure,
-    fit_with,
-    line_of_definition,
-    require,
-    set_argument,
-)
+from perfkit.training.diagnose.code import line_of_definition, line_of_stage
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.source import keyword
 from perfkit.training.diagnose.training import (
     BATCH,
     Training,
@@ -66,7 +56,6 @@ def batch(facts: Facts) -> Candidates:
             fix=f"A batch {times} times as large{size}. Tune the learning rate again "
             "and watch the validation loss, because the model learns differently.",
             do=f"Make the batch {times} times as large",
-            edit=functools.partial(_batch_size, times=times),
             apply=functools.partial(enlarge, times=times),
             after="" if times == fitting[0] else f"batch ×{fitting[0]}",
             batches=times,
@@ -139,28 +128,6 @@ def merged(batches: Sequence[Any]) -> Any:
     )
 
 
-def _batch_size(code: Code, times: int) -> Iterator[Splice]:
-    """Several times as many examples in a batch."""
-    batch, name = code.facts.get("batch"), "batch_size"
-    if code.argument("steps_per_epoch"):
-        raise Unsure
-    call, value = None, code.value(name)
-    if code.facts.get("data") != "arrays":
-        batches = [node for stage, node in code.stages() if stage["kind"] == "batch"]
-        call = require(batches[-1] if batches else None)
-        value = require(keyword(call, name, 0))
-    # Only the size that ran is changed, as it is written.
-    if value is not None and code.number(value) != batch:
-        raise Unsure
-    size = f"{times * int(require(batch))}"
-    if isinstance(value, ast.Name):
-        size = f"{times} * {value.id}"
-    if call is None:
-        yield from fit_with(code, name, size)
-    else:
-        yield from set_argument(code, call, name, size, (name,))
-
-
 SMALL_BATCH = KnownCause(
     id="small-batch",
     kind="opportunity",
@@ -169,6 +136,7 @@ SMALL_BATCH = KnownCause(
     mind="A larger batch learns differently: tune the learning rate again, and watch "
     "the validation loss.",
     offer=batch,
+    line=line_of_stage(lambda stage: stage["kind"] == "batch"),
     needs_fit=True,
 )
 

@@ -421,7 +421,7 @@ def _type_parallel(code: Code) -> Iterator[Splice]:
     serial = [pair for pair in code.stages() if is_serial(pair[0])]
     for entry, stage_call in serial:
         call = require(stage_call)
-        value = f"{code.tensorflow(call)}.data.AUTOTUNE"
+        value = f"{code.tensorflow}.data.AUTOTUNE"
         by_place = _PARALLEL[entry["kind"]]
         yield from set_argument(code, call, "num_parallel_calls", value, by_place)
 
@@ -431,7 +431,8 @@ def _type_cache(code: Code) -> Iterator[Splice]:
     point = require(code.pipeline.get("cache"))
     if point["moved"]:
         raise Unsure
-    yield from code.text.call_on(code.result_of(point["after"]), ".cache()")
+    calls = [call for _, call in code.stages()]
+    yield from code.text.call_on(require(calls[point["after"]]), ".cache()")
 
 
 _input = functools.partial(

@@ -25,7 +25,6 @@ from perfkit.training.diagnose.code import (
     Unsure,
     compile_with,
     delete,
-    is_true,
     line_of_compile,
     line_of_definition,
     only,
@@ -36,7 +35,7 @@ from perfkit.training.diagnose.code import (
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import OPERATIONS, is_own
 from perfkit.training.diagnose.source import (
-    Function,
+    Definition,
     called_name,
     dotted,
     is_literal,
@@ -273,7 +272,7 @@ def _without_run_eagerly(code: Code) -> Iterator[Splice]:
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
-    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Function))
+    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Definition))
     if traced or any(overrides):
         raise Unsure
     yield from _without_eager(code)
@@ -286,17 +285,17 @@ _STEPS = ("train_step", "test_step", "call", "compute_loss", "update_state")
 def _without_eager(code: Code) -> Iterator[Splice]:
     for call in code.calls:
         at = place_of(call, "run_eagerly")
-        if at and called_name(call) == "compile" and is_true(code, value_at(*at)):
-            yield from code.text.remove(*at)
-        elif at and is_literal(value_at(*at), True):
+        if at and called_name(call) == "compile" and code.is_true(value_at(call, at)):
+            yield from code.text.remove(call, at)
+        elif at and is_literal(value_at(call, at), True):
             # A function of the user's own may need the argument.
-            yield from code.text.replace(*at, "run_eagerly=False")
+            yield from code.text.replace(call, at, "run_eagerly=False")
         if called_name(call) == "run_functions_eagerly":
             value = keyword(call, "run_eagerly", 0)
-            if value is not None and is_true(code, value):
+            if value is not None and code.is_true(value):
                 yield from delete(code, call)
     for node, target in code.assignments:
-        if called_name(target) == "run_eagerly" and is_true(code, node.value):
+        if called_name(target) == "run_eagerly" and code.is_true(node.value):
             yield from delete(code, node)
 
 

@@ -24,14 +24,10 @@ from perfkit.findings.diagnosis import (
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.code import (
     Code,
-    Splice,
-    Unsure,
-    fit_with,
-    line_of_definition,
+    line_of,
     line_of_fit,
     line_of_stage,
-    require,
-    value_at,
+    only,
 )
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
@@ -42,7 +38,6 @@ from perfkit.training.diagnose.loop import (
     is_own,
     iterator_class,
 )
-from perfkit.training.diagnose.source import called_name, dotted
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
@@ -206,7 +201,7 @@ def observers(facts: Facts) -> Candidates:
             fix="model.fit(..., verbose=2), which prints one line per epoch",
             do="Turn the progress bar off",
             subject=_WITHOUT_IT,
-            edit=lambda code: fit_with(code, "verbose", "2"),
+            line=line_of_fit,
             apply=without_progress_bar,
             after=after,
         )
@@ -242,8 +237,7 @@ def _without(facts: Facts, index: int, after: str) -> Change:
         do=do,
         mind=_STEERS if steering else "",
         subject=_WITHOUT_IT,
-        edit=functools.partial(_leave_out, name=name, number=before),
-        line=lambda code: line_of_definition(code, label),
+        line=functools.partial(_line_of_callback, name=name),
         apply=functools.partial(without_callback, index=index),
         after=after,
         needed=steering,
@@ -296,43 +290,10 @@ def without_progress_bar(training: Training) -> None:
     training.arguments["verbose"] = 0
 
 
-# What callbacks of Keras's write, and what may read that.
-_WRITE = ("ModelCheckpoint", "CSVLogger", "BackupAndRestore")
-_READ = (
-    *("load_model", "load_weights", "latest_checkpoint", "restore", "read_csv"),
-    *("genfromtxt", "loadtxt", "reader", "DictReader"),
-)
-
-
-def _leave_out(code: Code, name: str, number: int) -> Iterator[Splice]:
-    """Take a callback, of this class the one of this number, out of what fit gets."""
-    listed = [*(code.facts.get("callbacks") or ())]
-    within, place = require(code.argument("callbacks"))
-    value = value_at(within, place)
-    items = code.resolve(value)
-    # What steers the training is made cheaper, and stays.
-    if name not in listed or name in (code.facts.get("steering") or ()):
-        raise Unsure
-    if isinstance(items, ast.List | ast.Tuple):
-        elements = [code.resolve(item) for item in items.elts]
-        kinds = [called_name(e) if isinstance(e, ast.Call) else "" for e in elements]
-        if kinds.count(name) != listed.count(name):
-            raise Unsure
-        within = items
-        place = [at for at, kind in enumerate(kinds) if kind == name][number]
-        value = items.elts[place]
-    elif not isinstance(items, ast.Call) or called_name(items) != name:
-        raise Unsure
-    # One use gives it its name, one hands it over: any other may ask what it has seen.
-    uses = [node for node in code.nodes if dotted(node) == dotted(value) != ""]
-    if len(uses) > 2 or (name in _WRITE and code.calls_of(*_READ)):
-        label = f"{name} ({number + 1})" if number else name
-        raise Unsure(
-            f"Your code may read what `{name}` writes: keep it, and let it write less "
-            "often.",
-            do=f"Let `{label}` do less",
-        )
-    yield from code.text.remove(within, place)
+def _line_of_callback(code: Code, name: str) -> int:
+    """The line that defines a callback, or else the one that makes it."""
+    defined = [node for node in code.of_kind(ast.ClassDef) if node.name == name]
+    return line_of(only(defined or code.calls_of(name)))
 
 
 CALLBACK = KnownCause(
