@@ -411,18 +411,12 @@ def line_of_definition(code: Code, *paths: str) -> int:
 
 
 def line_of_stage(
-    about: Callable[[dict[str, Any]], Any] = lambda stage: False, behind: str = ""
+    about: Callable[[dict[str, Any]], Any] = lambda stage: False,
 ) -> Callable[[Code], int]:
-    """What finds the line of the first stage that a cause is about, or the last one.
-
-    ``behind`` is the kind of the stage from which on it is looked for; "" for any.
-    """
+    """What finds the line of the first stage that a cause is about, or the last one."""
 
     def line(code: Code) -> int:
         stages = code.pipeline.get("stages", [])
-        if behind:
-            kinds = [stage["kind"] for stage in stages]
-            stages = stages[kinds.index(behind) :]
         return code.line_of(([*filter(about, stages)] or stages[-1:])[0])
 
     return line

@@ -30,7 +30,6 @@ from perfkit.training.diagnose.pipeline import (
     chain,
     describe,
     is_serial,
-    kind,
     rebuilt,
     stacked,
     stage,
@@ -147,13 +146,6 @@ def cached(training: Training, *, worth: Worth) -> None:
         training.data = keep_after(training.data, after, worth, moved)
 
 
-# Stages that give an element for each that they are given.
-_ONE_TO_ONE = ("map", "prefetch", "options")
-# A trial's epochs are short: of a longer buffer that holds less than all they would
-# see it filled, and never emptied without new work.
-_SMALL_SHARE = 0.1
-
-
 def per_example(facts: Facts) -> Candidates:
     """Batch before maps that do the same to a batch as to each example."""
     names = facts.pipeline.get("for batches") or []
@@ -169,60 +161,6 @@ def per_example(facts: Facts) -> Candidates:
         "works on a whole batch",
         apply=of_data(functools.partial(batch_first, count=len(names))),
     )
-
-
-def late_shuffle(facts: Facts) -> Candidates:
-    """A shuffle in front of the maps whose results it holds."""
-    stages = facts.stages
-    place = _late([stage["kind"] for stage in stages])
-    if place is None:
-        return
-    before = stages[place - 1]
-    size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
-    if count is None or (_SMALL_SHARE * count < size < count):
-        reason = (
-            "a short epoch does not show how long its buffer takes to fill and drain"
-        )
-        yield Untested(reason)
-        return
-    if count < 0:
-        yield Untested("endless data fill the buffer only once")
-        return
-    yield _change(
-        name="shuffle before map",
-        changes=f"The shuffle of {min(size, count)} elements holds the map's inputs, "
-        "so an epoch starts before they are all mapped.",
-        fix=f".shuffle({size}) before .map(...), not after it: the buffer fills at "
-        "once and takes less memory",
-        apply=shuffle_first,
-        own_pauses=True,
-    )
-
-
-def _late(kinds: Sequence[str]) -> int | None:
-    """The place of the first shuffle that follows a map; None where none does."""
-    for place, name in enumerate(kinds):
-        if name == "shuffle" and "map" in kinds[_first(kinds, place) : place]:
-            return place
-    return None
-
-
-def _first(kinds: Sequence[str], place: int) -> int:
-    """The first place of the stages before it that give element for element."""
-    first = place
-    while first > 1 and kinds[first - 1] in _ONE_TO_ONE:
-        first -= 1
-    return first
-
-
-def shuffle_first(training: Training) -> None:
-    """Put the first shuffle that follows maps in front of them."""
-    objects = chain(training.data)
-    kinds = [kind(stage) for stage in objects]
-    place = _late(kinds)
-    if place is not None:
-        objects.insert(_first(kinds, place), objects.pop(place))
-        training.data = stacked(objects)
 
 
 _FIXES = {
@@ -444,13 +382,6 @@ PER_EXAMPLE_MAP = _input(
     means="a map is called for each example instead of each batch",
     offer=per_example,
     line=line_of_stage(lambda stage: stage["kind"] == "batch"),
-)
-LATE_SHUFFLE = _input(
-    id="late-shuffle",
-    do="Shuffle before the map",
-    means="its shuffle buffer holds the results of an expensive map",
-    offer=late_shuffle,
-    line=line_of_stage(lambda stage: stage["kind"] == "shuffle", behind="map"),
 )
 SERIAL_MAP = _input(
     id="serial-map",
