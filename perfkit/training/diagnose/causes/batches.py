@@ -17,7 +17,7 @@ from perfkit.training.diagnose.change import (
 )
 from perfkit.training.diagnose.code import Code, Splice, line_of_stage, require
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
+from perfkit.training.diagnose.pipeline import PADS, kind, rebuilt
 from perfkit.training.diagnose.training import (
     Training,
     as_batches,
@@ -29,70 +29,44 @@ from perfkit.training.diagnose.training import (
 # So many batches decide where lengths are split, into so many buckets.
 _SEEN, _PARTS = 8, 4
 _SHUFFLED = 10_000
-_BUCKETS_FIX = (
-    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
-    "batch: watch the validation loss."
-)
-# Fewer or other words in a batch may change what is learnt.
-_less = functools.partial(Change, combines=False)
-_in_buckets = functools.partial(
-    _less,
-    name="buckets of similar length",
-    do="Batch examples of similar length together",
-    mind="Each batch is then less random, so shuffle first.",
-)
 
 
 def padding(facts: Facts) -> Candidates:
-    """Pad batches no further than their longest example, or by similar length."""
-    pads = any(stage["kind"] == PADS for stage in facts.stages)
+    """Batches of examples of similar length, padded or cut to their longest."""
     if facts.padded:
         if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
             reason = "perfkit cannot cut the padding where its texts come from"
             yield Untested(reason)
             return
-        yield _less(
-            name="cut to the longest",
-            changes="Each batch is cut to the longest of its texts.",
-            fix="keras.utils.pad_sequences for each batch, not for all texts at once, "
-            "or tf.data and padded_batch(...). Without a mask, watch the validation "
-            "loss, because the model sees less padding.",
-            apply=functools.partial(cut_to_longest, padding=facts.padded),
-        )
         yield _in_buckets(
             changes="A batch holds texts of similar length, cut to its longest.",
-            fix=_BUCKETS_FIX.format("on unpadded texts"),
+            fix=_FIX.format("on unpadded texts"),
             apply=functools.partial(cut_by_length, padding=facts.padded),
         )
-    elif pads:
-        if facts.pipeline.get("padded too far"):
-            yield Change(
-                name="padded to the longest",
-                kind="defect",
-                changes="Each batch is padded only to its own longest example.",
-                fix="padded_batch(...) without padded_shapes, or with None for the "
-                "length; keras.Input(shape=(None,)) takes any length",
-                apply=of_data(to_longest),
-            )
+    elif any(stage["kind"] == PADS for stage in facts.stages):
         if facts.pipeline["cached"]:
             reason = "nothing fills the cache in front of buckets beforehand"
             yield Untested(reason)
             return
         yield _in_buckets(
             changes="A batch holds examples of similar length and little padding.",
-            fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
+            fix=_FIX.format("instead of padded_batch(...)"),
             apply=of_data(in_buckets),
         )
 
 
-def to_longest(dataset: Any) -> Any:
-    """The pipeline with each batch padded to the longest of its examples."""
-    return rebuilt(
-        dataset,
-        lambda place, stage, before: (
-            again(stage, before, padded_shapes=None) if kind(stage) == PADS else None
-        ),
-    )
+_FIX = (
+    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
+    "batch: watch the validation loss."
+)
+_in_buckets = functools.partial(
+    Change,
+    name="buckets of similar length",
+    do="Batch examples of similar length together",
+    mind="Each batch is then less random, so shuffle first.",
+    # Fewer or other words in a batch may change what is learnt.
+    combines=False,
+)
 
 
 def in_buckets(dataset: Any) -> Any:
@@ -150,12 +124,6 @@ def _length(spec: Any, *element: Any) -> Any:
         if side is None
     ]
     return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
-
-
-def cut_to_longest(training: Training, *, padding: dict[str, Any]) -> None:
-    """Cut each batch to the longest of its texts."""
-    batches, _ = _batches(training)
-    training.replace_data(_cut(batches, padding))
 
 
 def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
@@ -224,7 +192,6 @@ PADDING = KnownCause(
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
 _AUTOTUNE = -1
-_ahead = functools.partial(Change, after=WITHOUT_INPUT)
 
 
 def no_prefetch(facts: Facts) -> Candidates:
@@ -236,11 +203,12 @@ def no_prefetch(facts: Facts) -> Candidates:
     elif facts.pipeline["rewrites"] and not _runs_ahead(facts.stages):
         yield Untested("TensorFlow adds a prefetch by itself")
     else:
-        yield _ahead(
+        yield Change(
             name="prefetch",
             changes="The pipeline makes batches ahead while the model works.",
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
             apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
+            after=WITHOUT_INPUT,
         )
 
 
@@ -253,28 +221,6 @@ def _runs_ahead(stages: Sequence[Mapping[str, Any]]) -> bool:
     kinds = [stage["kind"] for stage in last]
     is_parallel = any(stage["parallel"] for stage in last[-1:])
     return is_parallel or kinds[-1:] == ["map"] or kinds == ["map", "batch"]
-
-
-def host_to_device(facts: Facts) -> Candidates:
-    """Batches copied to the GPU ahead."""
-    if not facts.stages:
-        return
-    if not facts.pipeline.get("gpus"):
-        yield Untested("there is no GPU to copy batches to")
-        return
-    yield _ahead(
-        name="copied ahead",
-        changes="The next batches are copied to the GPU while it works on this one.",
-        fix='dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))',
-        apply=of_data(copied_ahead),
-    )
-
-
-def copied_ahead(dataset: Any) -> Any:
-    """Let batches be copied to the first GPU ahead; has to come last."""
-    import tensorflow as tf
-
-    return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
 
 
 def _type_prefetch(code: Code) -> Iterator[Splice]:
@@ -294,11 +240,4 @@ NO_PREFETCH = KnownCause(
     edit=_type_prefetch,
     line=line_of_stage(),
     of_stages=True,
-)
-HOST_TO_DEVICE = KnownCause(
-    id="host-to-device",
-    kind="defect",
-    do="Copy the batches to the GPU ahead",
-    means="copying its data to the device costs time",
-    offer=host_to_device,
 )

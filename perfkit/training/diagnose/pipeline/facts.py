@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from perfkit.machine.limits import free_bytes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.pipeline import (
-    PADS,
     beneath,
     branches,
     chain,
@@ -85,10 +84,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
-        * ``"gpus"``: how many there are;
         * ``"for batches"``: names of the functions of the maps that may follow the
           batch, the last one first;
-        * ``"padded too far"``: whether it pads further than its elements ask for;
         * ``"threads"``: of a pool of its own, where these are not as many as cores;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel and adds a
           prefetch by itself;
@@ -109,8 +106,6 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:
-    import tensorflow as tf
-
     objects = chain(dataset)
     stages = describe(objects)
     hidden = any(kind(part) == "cache" for part in beneath(objects[0]))
@@ -134,9 +129,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "prefetched": ends[-1:] == ["prefetch"],
         "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
-        "gpus": len(tf.config.list_physical_devices("GPU")),
         "for batches": [stage(part)["function"] for part in for_batches(objects)],
-        "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
         "rewrites": False not in switches,
     }
@@ -174,28 +167,6 @@ def _of_keras(mapped: Any) -> str:
     match = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
     origin = "array" if match and match[1].startswith("timeseries") else "directory"
     return f"{match[1]}_from_{origin}" if match else ""
-
-
-def too_far(objects: list[Any]) -> bool:
-    """Whether a stage pads to a fixed length where its elements leave it open."""
-    return any(
-        padded is not None and needed is None
-        for stage in objects
-        if kind(stage) == PADS
-        for padded, needed in zip(
-            _sides(stage.element_spec, 1),
-            _sides(stage._input_dataset.element_spec),
-            strict=False,
-        )
-    )
-
-
-def _sides(spec: Any, begin: int = 0) -> list[int | None]:
-    """The sizes of all parts of an element, from one axis on; None where open."""
-    import tensorflow as tf
-
-    shapes = [part.shape for part in tf.nest.flatten(spec)]
-    return [side for shape in shapes if shape.rank for side in list(shape)[begin:]]
 
 
 # Which maps do the same to a batch at once as to each of its examples: nobody can tell

@@ -188,10 +188,7 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
         # Other data than a pipeline have no stages.
         *(
             (offer, (np.zeros(3), np.zeros(3)))
-            for offer in (
-                *(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),
-                batches.HOST_TO_DEVICE,
-            )
+            for offer in (*(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),)
         ),
     ],
 )
