@@ -1,15 +1,11 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
-import ast
-import inspect
 import math
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +16,6 @@ from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
 from perfkit.training.diagnose.script import is_held_in_loop
-from perfkit.training.diagnose.source import of_kind
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
@@ -57,13 +52,11 @@ class Facts:
         can_xla: Whether Keras would have XLA compile it, if asked to.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
-        steering: Those of them that may change what is learnt.
-        following: Those of them that need results of the validation.
+        steering: Those of them that may change what is learnt, as one's own may.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
         validated: Epochs from one validation to the next; 0 where there is none.
-        asked: Epochs that ``fit`` is asked for; 0 where nobody knows.
         policy: The dtype policy that most of its layers have.
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
@@ -105,12 +98,10 @@ class Facts:
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
-    following: tuple[str, ...] = ()
     progress: bool = False
     validation: bool = False
     validation_steps: int | None = None
     validated: float = 0
-    asked: int = 0
     policy: str = "float32"
     element: tuple[str, ...] = ()
     pipeline: dict[str, Any] = field(default_factory=dict)
@@ -178,14 +169,12 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         metrics=try_read(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
-        following=_classes(c for c in callbacks if follows_validation(c)),
         progress=arguments.get("verbose", "auto") != 0,
         validation=epochs_between(arguments) > 0,
         validation_steps=try_read(
             validation_steps, arguments, training.data, otherwise=None
         ),
         validated=epochs_between(arguments),
-        asked=training.epochs,
         policy=max(set(policies), key=policies.count, default="float32"),
         padded=try_read(padded, model, batch, otherwise={}),
         **_of_data(training, batch),
@@ -196,60 +185,17 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
 # Those of Keras that change the learning rate or the weights, or end the training.
 _STEER = frozenset(
     {
-        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
-        *("SwapEMAWeights", "TerminateOnNaN"),
-    }
-)
-# What code that does the same speaks of.
-_STEERED = frozenset(
-    {
-        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
-        *("set_value", "set_weights", "load_weights", "stop_training"),
+        *("EarlyStopping", "LambdaCallback", "LearningRateScheduler"),
+        *("ReduceLROnPlateau", "SwapEMAWeights", "TerminateOnNaN"),
     }
 )
 
 
 def steers(callback: Any) -> bool:
-    """Whether it may change what is learnt, by all that its code speaks of."""
-    kinds = type(callback).__mro__
-    if any(kind.__name__ in _STEER for kind in kinds):
-        return True
-    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
-    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
-    functions: Iterator[Any] = map(inspect.unwrap, methods)
-    # Keras's own speak of an optimizer to write down its learning rate.
-    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
-    coded = (f for f in custom if hasattr(f, "__code__"))
-    return any(
-        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
-    )
-
-
-def _alters(function: Any) -> bool:
-    """Whether it sets an attribute of the model, or of a part of it."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, TypeError):
-        return False
-    return any(
-        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
-        for node in of_kind(ast.Attribute, tree)
-    )
-
-
-def _names_in_code(code: CodeType) -> Iterator[str]:
-    """All names that a function speaks of, in functions inside it as well."""
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _names_in_code(inner)
-
-
-def follows_validation(callback: Any) -> bool:
-    """Whether what it does depends on a result of each validation."""
-    followed = str(getattr(callback, "monitor", "")).startswith("val_")
-    # One that saves every epoch needs no result.
-    return followed and bool(getattr(callback, "save_best_only", True))
+    """Whether it may change what is learnt; nobody reads the code of one's own."""
+    kind = type(callback)
+    is_own = kind.__module__.partition(".")[0] not in ("keras", "tf_keras")
+    return is_own or kind.__name__ in _STEER
 
 
 def _runs_eagerly() -> bool:

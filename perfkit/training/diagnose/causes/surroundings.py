@@ -11,7 +11,6 @@ half as high again.
 import ast
 import functools
 import itertools
-import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,7 +40,6 @@ from perfkit.training.diagnose.loop import (
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
-    epochs_between,
     first_batch,
     parted,
     steps_of,
@@ -306,46 +304,32 @@ CALLBACK = KnownCause(
     needs_fit=True,
 )
 
-# Times as many epochs from one validation to the next.
-SELDOM = 5
-
 
 def validation(facts: Facts) -> Candidates:
-    """Validate never, and more seldom."""
+    """Validate never."""
     if facts.loop or not facts.validation:
         return
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
-    # Put off beyond the last epoch there would be none.
-    seldom = round(min(SELDOM * facts.validated, facts.asked or math.inf))
-    rarer = seldom > facts.validated
-    mind = ""
-    if facts.following and rarer:
-        listed = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
-        times = f"{seldom / facts.validated:g}"
-        mind = f"{listed} counts its patience in validations, so divide it by {times}; "
-        mind += "it then finds the best among the validated epochs only."
-    # It is legitimate work, as long as most of an epoch is training.
-    less = functools.partial(Change, inferred_if=SHORTENED, mind=mind)
-    fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
-    yield less(
+    yield Change(
         name=WITHOUT_VALIDATION,
         changes=f"No validation{steps} after every {often}.",
-        fix=f"{fewer} validation_steps, or a larger batch for validation",
+        fix="model.fit(..., validation_freq=5), fewer validation_steps, or a larger "
+        "batch for validation",
         subject=_WITHOUT_IT,
+        # It is legitimate work, as long as most of an epoch is training.
+        inferred_if=SHORTENED,
+        mind=_PATIENCE if _PATIENT.intersection(facts.callbacks) else "",
         apply=without_validation,
         after=group(facts),
     )
-    if not rarer:
-        return
-    yield less(
-        name=f"validation every {seldom} epochs",
-        changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",
-        fix=f"model.fit(..., validation_freq={seldom})",
-        do=f"Validate every {seldom} epochs",
-        apply=functools.partial(validate_seldom, epochs=seldom),
-        after=WITHOUT_VALIDATION,
-    )
+
+
+_PATIENT = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
+_PATIENCE = (
+    "EarlyStopping and ReduceLROnPlateau count their patience in validations, so with "
+    "fewer of them lower it."
+)
 
 
 def without_validation(training: Training) -> None:
@@ -360,12 +344,6 @@ def without_validation(training: Training) -> None:
         followed = getattr(callback, "monitor", None)
         if isinstance(followed, str):
             callback.monitor = followed.removeprefix("val_")
-
-
-def validate_seldom(training: Training, *, epochs: int) -> None:
-    """Validate after so many epochs, unless nothing is validated any more."""
-    if epochs_between(training.arguments):
-        training.arguments["validation_freq"] = epochs
 
 
 VALIDATION = KnownCause(
