@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
@@ -40,6 +40,9 @@ def batch(facts: Facts) -> Candidates:
     """Make batches larger, as long as the data fill one."""
     if facts.loop:
         return
+    if facts.data not in ("arrays", "tf.data"):
+        yield Untested("perfkit joins no batches that your own Python makes")
+        return
     largest = facts.steps or max(_TIMES)
     fitting = [times for times in _TIMES if times <= largest]
     if not fitting:
@@ -74,58 +77,8 @@ def enlarge(training: Training, *, times: int) -> None:
         size = int(arguments.get("batch_size") or BATCH)
         arguments.setdefault("validation_batch_size", size)
         arguments["batch_size"] = size * times
-    elif training.kind == "tf.data":
-        training.data = data.rebatch(examples_in(next(iter(data))) * times)
-    elif training.kind == "PyDataset":
-        training.data = _merged_items(data, times)
     else:
-
-        def joined() -> Iterator[Any]:
-            batches = iter(data())
-            while group := list(itertools.islice(batches, times)):
-                yield merged(group)
-
-        training.data = joined
-
-
-def _merged_items(data: Any, times: int) -> Any:
-    import keras
-
-    count = data.num_batches
-
-    class Merged(keras.utils.PyDataset):  # type: ignore[misc]
-        """Items of the user's own, several at a time."""
-
-        @property
-        def num_batches(self) -> int | None:
-            return None if count is None else -(-count // times)
-
-        def __getitem__(self, index: int) -> Any:
-            first = index * times
-            last = first + times if count is None else min(first + times, count)
-            return merged([data[i] for i in range(first, last)])
-
-        def on_epoch_begin(self) -> None:
-            data.on_epoch_begin()
-
-        def on_epoch_end(self) -> None:
-            data.on_epoch_end()
-
-    return Merged(
-        workers=data.workers,
-        use_multiprocessing=data.use_multiprocessing,
-        max_queue_size=data.max_queue_size,
-    )
-
-
-def merged(batches: Sequence[Any]) -> Any:
-    """Several batches of the same structure as one."""
-    import numpy as np
-    import tensorflow as tf
-
-    return tf.nest.map_structure(
-        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *batches
-    )
+        training.data = data.rebatch(examples_in(next(iter(data))) * times)
 
 
 SMALL_BATCH = KnownCause(

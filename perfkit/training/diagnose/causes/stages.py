@@ -1,6 +1,5 @@
 """The stages of a pipeline: reordered, parallel, kept, and without Python."""
 
-import copy
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
@@ -229,7 +228,7 @@ _INSTEAD = {
 
 
 def python_input(facts: Facts) -> Candidates:
-    """The results of Python made beforehand; a PyDataset also with more workers."""
+    """The results of Python made beforehand."""
     ways = facts.pipeline.get("python", [])
     if not ways or facts.counts:
         return
@@ -245,11 +244,10 @@ def python_input(facts: Facts) -> Candidates:
         if stage["python"] and stage["function"]
     ]
     where = f" in {' and '.join(maps)}" if maps else ""
-    workers = f"super().__init__(workers={cores()}) in the PyDataset"
-    less = f"{workers}, more work per call of NumPy"
+    less = f"super().__init__(workers={cores()}) in the PyDataset, more work per call"
     if facts.pipeline.get("keras"):
         # Nobody edits the constructor of a class of Keras's.
-        workers = less = f"generator.workers = {cores()} above fit"
+        less = f"generator.workers = {cores()} above fit"
     filled = {"cores": cores(), "where": where, "less": less}
     fixes = [_INSTEAD[way].format(**filled) for way in ways]
     yield _change(
@@ -261,15 +259,6 @@ def python_input(facts: Facts) -> Candidates:
         subject="Without Python in its input the training",
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
     )
-    if facts.data == "PyDataset" and facts.pipeline["workers"] < cores() > 1:
-        yield _change(
-            name=f"{cores()} workers",
-            changes=f"{cores()} Python threads make batches instead of "
-            f"{facts.pipeline['workers']}.",
-            fix=workers,
-            do=f"Let {cores()} workers make the batches",
-            apply=functools.partial(more_workers, workers=cores()),
-        )
 
 
 def made_beforehand(training: Training, *, worth: Worth) -> None:
@@ -280,13 +269,6 @@ def made_beforehand(training: Training, *, worth: Worth) -> None:
         training.data = _keep_batches(training.data, worth.steps)
     elif training.kind == "generator":
         training.data = _repeating(training.data, worth.steps)
-
-
-def more_workers(training: Training, *, workers: int) -> None:
-    """Let a PyDataset make so many batches at a time."""
-    # A copy, because the unchanged training goes on with the original.
-    training.data = copy.copy(training.data)
-    training.data.workers = workers
 
 
 def _without_python(dataset: Any, worth: Worth) -> Any:

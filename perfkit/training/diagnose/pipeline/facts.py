@@ -71,8 +71,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
     Returns:
         For every kind of data ``"python"``, the ways by which Python is called for
-        each element; for a PyDataset also its ``"workers"``, and ``"keras"``, whether
-        its class is one of Keras's. For tf.data
+        each element; for a PyDataset also ``"keras"``, whether its class is one of
+        Keras's. For tf.data
 
         * ``"stages"``: see ``pipeline.stage``; the source comes first;
         * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
@@ -94,8 +94,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
     """
     if training.kind == "PyDataset":
         of_keras = type(training.data).__module__.startswith("keras.")
-        workers = int(training.data.workers)
-        return {"python": ["PyDataset"], "workers": workers, "keras": of_keras}
+        return {"python": ["PyDataset"], "keras": of_keras}
     if training.kind == "generator":
         return {"python": ["generator"]}
     if training.kind != "tf.data":

@@ -264,10 +264,6 @@ def without_python(data, steps=2):
     return training.data
 
 
-def found(data):
-    return offered(stages.PYTHON_INPUT, data)
-
-
 def test_python_in_a_map_is_called_beforehand_only_and_what_comes_before_it_goes_on(
     counted,
 ):
@@ -318,16 +314,3 @@ def test_a_generator_goes_on_with_what_was_made_beforehand():
     assert list(making()) == list(making()) == [7, 8]
     with pytest.raises(BadParameterError, match="no batch"):
         without_python(lambda: iter([]))
-
-
-def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
-    monkeypatch.setattr(stages, "cores", lambda: 6)
-    beforehand, workers = found(Batches())
-    assert beforehand.cause == workers.cause == "python-input"
-    assert workers.name == "6 workers"
-    training = Training(None, data := Batches())
-    workers.apply(training)
-    assert training.data.workers == 6
-    # Others go on with the same data.
-    assert data.workers == 1
-    assert len(found(Batches(workers=6))) == 1
