@@ -16,8 +16,6 @@ from perfkit.training.diagnose.change import (
     Change,
     KnownCause,
     Untested,
-    nothing,
-    of_data,
 )
 from perfkit.training.diagnose.code import (
     Code,
@@ -46,8 +44,7 @@ from perfkit.training.diagnose.source import (
 from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_step
 
 # What is about the pipeline alone explains an input that is slow.
-_OF_INPUT = ("tf.data.", "options.")
-_POOL = "private_threadpool_size"
+_OF_INPUT = "tf.data."
 
 
 def left_off(
@@ -66,12 +63,7 @@ def left_off(
         changes: What it changes, ``{}`` standing for the lines.
         subject: As that of the change.
     """
-    size = facts.pipeline.get("threads")
-    # An option of the pipeline has the same effect; it is told as it is typed.
-    options: list[str] = []
-    if size and cause == "threads":
-        options = [f"options.threading.{_POOL} = {size}"]
-    lines = [*facts.settings.get(cause, ()), *options]
+    lines = facts.settings.get(cause)
     if not lines:
         return
     listed = " and ".join(f"`{line}`" for line in lines)
@@ -80,37 +72,16 @@ def left_off(
         changes=changes.format(listed),
         fix=f"Delete {listed}.",
         subject=subject,
-        apply=of_data(with_default_pool) if options else nothing,
         before=functools.partial(settings.leave_off, cause),
         after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
     )
 
 
-def with_default_pool(dataset: Any) -> Any:
-    """Let a pipeline have as many threads as there are cores."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.threading.private_threadpool_size = 0
-    return dataset.with_options(options)
-
-
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
-    lines = [*(code.facts.get("settings") or {}).get(cause, ())]
-    if cause == "threads" and code.pipeline.get("threads"):
-        lines.append(_POOL)
-    for line in require(lines):
-        assigned = [node for node, target in code.assignments if _sets(target, line)]
-        calls = [call for call in code.calls if _sets(call, line)]
-        yield from delete(code, only([*assigned, *calls]))
-
-
-def _sets(node: ast.expr, line: str) -> bool:
-    """Whether code sets what a line sets, its value being written in whatever way."""
-    assigned = ast.unparse(node).replace("'", '"') + " = "
-    name = line.partition("(")[0].split(".")[-1]
-    return called_name(node) == name or line.startswith(assigned)
+    for line in require((code.facts.get("settings") or {}).get(cause)):
+        name = line.partition("(")[0].split(".")[-1]
+        yield from delete(code, only(code.calls_of(name)))
 
 
 DEBUGGING = KnownCause(

@@ -22,7 +22,6 @@ from perfkit.training.diagnose.pipeline import (
     stage,
 )
 from perfkit.training.diagnose.pipeline.memory import cache_point, is_cached
-from perfkit.training.diagnose.settings import other_than_cores
 from perfkit.training.diagnose.training import Training
 
 _LOOKED_AT = 8
@@ -86,7 +85,6 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"memory"``: bytes that are free;
         * ``"for batches"``: names of the functions of the maps that may follow the
           batch, the last one first;
-        * ``"threads"``: of a pool of its own, where these are not as many as cores;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel and adds a
           prefetch by itself;
 
@@ -129,7 +127,6 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
         "for batches": [stage(part)["function"] for part in for_batches(objects)],
-        "threads": other_than_cores(options.threading.private_threadpool_size),
         "rewrites": False not in switches,
     }
     return facts | _cache(objects, cache_point(stages))
