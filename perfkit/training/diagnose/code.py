@@ -269,17 +269,10 @@ class Text:
     def add(self, call: ast.Call, item: str) -> Iterator[Splice]:
         """One more argument at the end of a call."""
         spans, closed = self._arguments(call), self.end(call) - 1
-        if not spans:
-            yield closed, closed, item
-            return
-        start, end = spans[-1]
-        comma = _COMMA.match(self.source, end, closed)
-        line_span = self._lines_of(start, comma.end()) if comma else None
-        if line_span:
-            first, end = line_span[0], line_span[1] - 1
-            yield end, end, f"\n{self.source[first:start]}{item},"
+        if spans:
+            yield spans[-1][1], spans[-1][1], f", {item}"
         else:
-            yield end, end, f", {item}"
+            yield closed, closed, item
 
     def replace(self, call: ast.Call, place: int, item: str) -> Iterator[Splice]:
         """Another argument in the place of one."""

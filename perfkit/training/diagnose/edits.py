@@ -6,7 +6,6 @@ such lines make a patch that ``git apply`` takes, as far as they are distinct.
 
 import ast
 import difflib
-import functools
 import io
 import json
 import tokenize
@@ -23,8 +22,6 @@ from perfkit.training.diagnose.code import Code, Unsure
 from perfkit.training.diagnose.maker import Source, source_of
 from perfkit.training.diagnose.source import UNREADABLE, in_cell
 
-# What does not change while a diagnosis runs.
-_FACTS = ("eager_calls", "pipeline", "retraced", "settings", "steering")
 _UNREAD = "perfkit can no longer read the code, so there is no patch."
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
@@ -75,8 +72,6 @@ def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
     return replace(cause, edits=(edit,))
 
 
-# Asked for again after each trial, while the machine is being measured.
-@functools.lru_cache(maxsize=64)
 def _rewritten(code: Code, edit: Rewrite | None) -> tuple[str, str]:
     """The text with a change made, as it was where that is not certain.
 
@@ -183,16 +178,10 @@ def _lines_of(edit: Edit, source: Source) -> range:
 
 def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:
     """The code that was diagnosed, with the facts that say what to change in it."""
-    facts = {name: diagnosis.facts.get(name) for name in _FACTS}
     try:
-        return _code(source_of(maker), json.dumps(facts, default=str))
+        return Code(source_of(maker), diagnosis.facts)
     except UNREADABLE:
         return None
-
-
-@functools.lru_cache(maxsize=2)
-def _code(source: Source, facts: str) -> Code:
-    return Code(source, json.loads(facts))
 
 
 def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:

@@ -74,8 +74,7 @@ class Facts:
             eagerly, as ``"module:function"``.
         computes: What its steps compute eagerly in no such function: ``"layers"`` of
             Keras, ``"operations"`` alone, or "" for nothing.
-        drawn: What a step of such a loop draws itself: how many ``"batches"`` from
-            iterators over ``tf.data``, and how many ``"iterators"`` it makes.
+        iterators: How many iterators over ``tf.data`` a step of such a loop makes.
         start: Of a race across backends: its first losses from the start that all sides
             share; see ``race.start``.
     """
@@ -116,7 +115,7 @@ class Facts:
     settings: dict[str, list[str]] = field(default_factory=dict)
     eager_calls: tuple[str, ...] = ()
     computes: str = ""
-    drawn: dict[str, float] = field(default_factory=dict)
+    iterators: float = 0.0
     start: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -334,7 +333,7 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
         loop=True,
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",
-        drawn=calls.draws_per_step() if calls else {},
+        iterators=calls.iterators_per_step() if calls else 0.0,
         epochs=min(looping.begun, looping.max_epochs) if repeated else 1,
         between_s=looping.between_s,
         **_of_data(training, batch),

@@ -79,10 +79,10 @@ COMPILED = {
         'model.compile("adam", loss=(\n    "mse"){+, jit_compile=True+})  # why\n'
     ),
     "a line each": (
-        "model.compile(\n    'sgd',  # a\n    loss=lambda x, y: x,  # é, (\n"
-        "{+    jit_compile=True,\n+})\n"
+        "model.compile(\n    'sgd',  # a\n    loss=lambda x, y: x"
+        "{+, jit_compile=True+},  # é, (\n)\n"
     ),
-    "with a last comma": 'model.compile("é", "mse",{+ jit_compile=True,+})\n',
+    "with a last comma": 'model.compile("é", "mse"{+, jit_compile=True+},)\n',
 }
 EAGER = {
     "last": "model.compile('a'[-, run_eagerly=True-])\n",

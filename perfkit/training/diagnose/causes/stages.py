@@ -110,13 +110,6 @@ def no_cache(facts: Facts) -> Candidates:
     moved = " and ".join(stages[index]["kind"] for index in place["moved"])
     order = f", with the {moved} after it" if moved else ""
     fix = f".cache() after the {behind}{order}"
-    if inside := place.get("inside"):
-        # The maps that are typed come behind it, and may augment.
-        behind = f"{behind} inside {inside}"
-        kinds = [stage["kind"] for stage in stages]
-        shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
-        fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
-        fix += "after it; its validation data need a .batch(b), too"
     yield _change(
         name="cache",
         changes=f"A cache keeps in memory what leaves the {behind}{order}; that takes "

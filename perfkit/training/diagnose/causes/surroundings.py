@@ -31,11 +31,8 @@ from perfkit.training.diagnose.code import (
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import (
-    BATCHES,
-    ITERATORS,
     OFTEN,
     is_own,
-    iterator_class,
 )
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
@@ -49,7 +46,6 @@ from perfkit.training.diagnose.training import (
 # them, and no change shows that it is needless.
 _CALLBACK_DEFECT = 1.10
 _USUAL_DEFECT = 1.5
-_Real = Callable[[Any], Iterator[Any]]
 _REAL = "_perfkit_real"
 _FASTER = "Make the input faster"
 # Nothing is wrong there: how they become batches is Keras's own.
@@ -61,10 +57,8 @@ _ARRAYS = (
 
 def resident(facts: Facts) -> Candidates:
     """The ceiling without input, for every kind of data."""
-    has_batches = facts.drawn.get(BATCHES, 0.0) >= OFTEN
-    if facts.counts and not has_batches:
-        reason = "the loop gets numbers, and takes no batches from an iterator"
-        yield Untested(reason)
+    if facts.counts:
+        yield Untested("the loop gets numbers, and makes its batches of them itself")
         return
     in_memory = facts.data == "arrays"
     yield Change(
@@ -74,7 +68,7 @@ def resident(facts: Facts) -> Candidates:
         changes="One real batch stays in memory, and every step trains on it.",
         fix=_ARRAYS if in_memory else f"{_FASTER}.",
         subject="Without any input it",
-        apply=one_batch if facts.counts else keep_one_batch,
+        apply=keep_one_batch,
         ceiling=True,
     )
 
@@ -95,26 +89,7 @@ def keep_one_batch(training: Training) -> None:
 
 
 def one_iterator(training: Training) -> None:
-    """Let a new iterator of a dataset go on where the last one stopped."""
-    _iterate(lambda data, real: real(data.repeat()))
-
-
-def one_batch(training: Training) -> None:
-    """Give the first batch of a dataset, and of an iterator, again and again."""
-    _iterate(lambda data, real: itertools.cycle([*itertools.islice(real(data), 1)]))
-    first = dict[int, Any]()
-
-    def resident(real: _Real, iterator: Any) -> Any:
-        if id(iterator) not in first:
-            # The iterator is kept, so that no other object gets the same id.
-            first[id(iterator)] = iterator, real(iterator)
-        return first[id(iterator)][1]
-
-    _replace(iterator_class(), "__next__", resident)
-
-
-def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
-    """Give the user's code the iterator of ``make`` for every dataset that it iterates.
+    """Let a new iterator of a dataset go on where the last one stopped.
 
     A dataset of unknown length is left alone, because a loop over it would not end.
     """
@@ -122,12 +97,13 @@ def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
 
     iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
 
-    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
         count = int(data.cardinality())
         if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
         if id(data) not in iterators:
-            iterators[id(data)] = data, make(data, real)
+            # The dataset is kept, so that no other object gets the same id.
+            iterators[id(data)] = data, real(data.repeat())
         # A loop over a dataset, such as that of a validation, has to end.
         return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
 
@@ -363,7 +339,7 @@ ENDLESS = "one endless iterator"
 def epoch_boundary(facts: Facts) -> Candidates:
     """No end of the data; in a loop of the user's own, one iterator for all steps."""
     if facts.loop:
-        if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
+        if facts.iterators >= OFTEN:
             yield Change(
                 name="one iterator",
                 kind="defect",
@@ -373,7 +349,6 @@ def epoch_boundary(facts: Facts) -> Candidates:
                 "next(batches) in it instead of next(iter(dataset)).",
                 do="Make one iterator before the loop",
                 apply=one_iterator,
-                after=WITHOUT_INPUT,
             )
         return
     if reason := _no_endless(facts):

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,8 +77,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
           keeps elements from epoch to epoch, draws, reads files, or is last and makes
           batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
-        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right,
-          with ``"inside"``: the function of Keras's that makes this stage, if one does;
+        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right;
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
@@ -140,29 +138,10 @@ def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
     count = int(before.cardinality())
     if count < 0 and all(kind(part) in _ONE_TO_ONE for part in leading[1:]):
         count = records(objects[0]) or -1
-    inside = _inside(leading[-1])
-    place = point | ({"inside": inside} if inside else {})
     if count < 0:
         reason = "the number of elements is unknown, so they may not fit"
-        return {"cache": place, "bytes": None, "why": reason}
-    return {"cache": place, "bytes": count * element_bytes(before), "why": ""}
-
-
-def _inside(stage: Any) -> str:
-    """The function of Keras's that makes a stage; "" where a pipeline's author does."""
-    # Examples are zipped with their targets; batches would be an author's own to zip.
-    parts = [*beneath(stage)] if kind(stage) == "zip" else [stage]
-    mapped = [getattr(part, "_map_func", None) for part in parts]
-    made_by = {_of_keras(function) for function in mapped if function is not None}
-    batched = any(kind(part) == "batch" for part in parts)
-    return made_by.pop() if len(made_by) == 1 and not batched else ""
-
-
-def _of_keras(mapped: Any) -> str:
-    module = str(getattr(getattr(mapped, "_func", None), "__module__", ""))
-    match = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
-    origin = "array" if match and match[1].startswith("timeseries") else "directory"
-    return f"{match[1]}_from_{origin}" if match else ""
+        return {"cache": point, "bytes": None, "why": reason}
+    return {"cache": point, "bytes": count * element_bytes(before), "why": ""}
 
 
 # Which maps do the same to a batch at once as to each of its examples: nobody can tell
