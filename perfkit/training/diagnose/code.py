@@ -39,11 +39,7 @@ _METHODS = {
 
 
 class Unsure(Exception):
-    """The place is not found, or another one may be meant as well.
-
-    Its text is what the change as it was measured would break, in a sentence; "" where
-    it is the place that is not certain.
-    """
+    """The place is not found, or another one may be meant as well."""
 
 
 def require(value: T | None) -> T:

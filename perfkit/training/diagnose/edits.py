@@ -7,7 +7,6 @@ such lines make a patch that ``git apply`` takes, as far as they are distinct.
 import ast
 import difflib
 import io
-import json
 import tokenize
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -31,8 +30,7 @@ class Patch:
     """What to write to standard output, and what to say of it.
 
     Attributes:
-        text: The patch in the encoding of the file; of a notebook the lines in words;
-            empty where nothing is to be changed.
+        text: The patch in the encoding of the file; empty where there is none.
         says: Sentences about it.
         copy: The whole file with these changes.
     """
@@ -45,10 +43,7 @@ class Patch:
 def locate(
     diagnosis: Diagnosis, maker: Callable[[], Any], changes: Iterable[Change]
 ) -> Diagnosis:
-    """The same diagnosis, each cause with the lines to change, as far as is certain.
-
-    And with what the change would break, where the code shows that.
-    """
+    """The same diagnosis, each cause with the lines to change, as far as is certain."""
     code = _code_of(diagnosis, maker) if diagnosis.causes else None
     if code is None:
         return diagnosis
@@ -60,8 +55,7 @@ def locate(
 def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
     source = code.text.source
     if change is not None:
-        new, mind = _rewritten(code, change.edit)
-        cause = replace(cause, mind=cause.mind or mind)
+        new = _rewritten(code, change.edit)
         if new != source:
             return replace(cause, edits=_edits_to(code, new))
     known = change or KNOWN.get(cause.cause)
@@ -72,19 +66,14 @@ def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
     return replace(cause, edits=(edit,))
 
 
-def _rewritten(code: Code, edit: Rewrite | None) -> tuple[str, str]:
-    """The text with a change made, as it was where that is not certain.
-
-    Behind it what the change would break; "" for nothing.
-    """
+def _rewritten(code: Code, edit: Rewrite | None) -> str:
+    """The text with a change made, as it was where that is not certain."""
     try:
         new = code.text.applied(edit(code) if edit else ())
         ast.parse(new)
-    except Unsure as unsure:
-        return code.text.source, str(unsure)
-    except (LookupError, *UNREADABLE):
-        return code.text.source, ""
-    return new, ""
+    except (Unsure, LookupError, *UNREADABLE):
+        return code.text.source
+    return new
 
 
 def _line_shown(code: Code, locate: Locate | None) -> int:
@@ -110,22 +99,17 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     if not causes:
         note = "no change is certain line by line. The report says what to do."
         return Patch(b"", (f"There is no patch, because {note}",))
-    path, folder = Path(source.path).resolve(), folder.resolve()
     if source.cells:
-        outside = "This is a notebook, so change these lines of its cells by hand."
-        edits = [edit for cause in causes for edit in cause.edits]
-        edits.sort(key=lambda edit: (edit.cell, edit.line))
-        text = "".join(f"{edit}\n" for edit in edits).encode()
-        cell = {"cell_type": "code", "source": [new]}
-        copy = json.dumps({"cells": [cell]}).encode()
-    else:
-        inside = path.is_relative_to(folder)
-        name = path.relative_to(folder).as_posix() if inside else path.name
-        outside = "" if inside else f"Apply it in the folder of {path.name}."
-        try:
-            text, copy = _patch(path, name, source.text, new)
-        except UNREADABLE:
-            return Patch(b"", (_UNREAD,))
+        note = "There is no patch of a notebook. The report says which lines to change."
+        return Patch(b"", (note,))
+    path, folder = Path(source.path).resolve(), folder.resolve()
+    inside = path.is_relative_to(folder)
+    name = path.relative_to(folder).as_posix() if inside else path.name
+    outside = "" if inside else f"Apply it in the folder of {path.name}."
+    try:
+        text, copy = _patch(path, name, source.text, new)
+    except UNREADABLE:
+        return Patch(b"", (_UNREAD,))
     patched = {cause.cause for cause in causes}
     others = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
     says = [f"The patch makes {_quoted(causes)}.", *([outside] if outside else [])]

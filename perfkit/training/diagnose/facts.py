@@ -3,7 +3,6 @@
 import math
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -15,7 +14,6 @@ from perfkit.questions.shared.loops import described
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
-from perfkit.training.diagnose.script import is_held_in_loop
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
@@ -41,7 +39,6 @@ class Facts:
         batch: Examples of a step.
         steps: Of an epoch; None where nobody knows.
         endless: Whether one iterator goes on from epoch to epoch.
-        again: Whether a script calls fit again and again, for an epoch each time.
         ready_s: Seconds until its first step was done, making and tracing included.
         step_s: Seconds of a step, roughly.
         eager: Whether its steps run eagerly.
@@ -49,7 +46,6 @@ class Facts:
         counted: Whether the steps of an epoch can be counted, however many are made at
             a time.
         xla: Whether its step is compiled by XLA.
-        can_xla: Whether Keras would have XLA compile it, if asked to.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
         steering: Those of them that may change what is learnt, as one's own may.
@@ -86,14 +82,12 @@ class Facts:
     batch: int = 1
     steps: int | None = None
     endless: bool = False
-    again: bool = False
     ready_s: float = 0.0
     step_s: float = 0.0
     eager: bool = False
     steps_per_execution: int = 1
     counted: bool = True
     xla: bool = False
-    can_xla: bool = True
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
@@ -158,13 +152,11 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         layers=try_read(lambda: _classes(model.layers), otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
-        again=training.epochs == 1 and is_held_in_loop(),
         eager=bool(model.run_eagerly) or _runs_eagerly(),
         # Keras 2 keeps it in a variable of its own.
         steps_per_execution=int(getattr(model, "steps_per_execution", 1)),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
-        can_xla=try_read(_can_xla, model, otherwise=True),
         metrics=try_read(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
@@ -205,17 +197,6 @@ def _runs_eagerly() -> bool:
 
 def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
     return tuple(type(item).__name__ for item in objects)
-
-
-def _can_xla(model: Any) -> bool:
-    """Whether Keras takes it; where it refuses, it warns and goes on without."""
-    if model.jit_compile:
-        return True
-    with warnings.catch_warnings(action="ignore"):
-        model.jit_compile = True
-        is_accepted = bool(model.jit_compile)
-        model.jit_compile = False
-    return is_accepted
 
 
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:

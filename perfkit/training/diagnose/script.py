@@ -31,7 +31,6 @@ from greenlet import getcurrent, greenlet
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 from perfkit.machine.environment import is_legacy
-from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
 from perfkit.training.diagnose.guard import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
@@ -64,11 +63,6 @@ def hand_over(result: Any) -> None:
     above = getcurrent().parent
     assert above is not None
     above.switch(result)
-
-
-def is_held_in_loop() -> bool:
-    """Whether the script that was held last would come to that place again."""
-    return any(repeated(worker.gr_frame) for worker in _greenlets[-1:])
 
 
 # What stands in each step of a loop of one's own.

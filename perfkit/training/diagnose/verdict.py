@@ -259,11 +259,6 @@ def _subject(diagnosis: Diagnosis) -> str:
 
 def _between(diagnosis: Diagnosis) -> Iterator[str]:
     """What comes again in the real training and is in no rate here."""
-    if diagnosis.facts.get("again"):
-        yield (
-            "The script calls fit again and again. The rates here leave out what each "
-            "call costs beside its steps."
-        )
     between_s = float(diagnosis.facts.get("between_s") or 0)
     if between_s > LONG_BETWEEN_S:
         step_s = diagnosis.step.median_s if diagnosis.step else 0.0

@@ -1,6 +1,7 @@
 """Which lines are told to be changed, and that the patch of them applies."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -194,19 +195,12 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
     assert one.edits == ()
 
 
-CALLED = (
-    "import keras\nclass Warm(keras.callbacks.Callback):\n"
-    "    def {}(self, n, logs=None):\n        self.model.optimizer.lr = n\n"
-    "model.compile('adam', 'mse')\n"
-    "h = model.fit(x, y, epochs=9, callbacks=[Warm()])\n"
-)
-
-
-def test_no_call_makes_steps_that_a_callback_steers_one_by_one(tmp_path):
-    facts = {"steering": ["Warm"], "callbacks": ["Warm"]}
-    for hook, typed in (("on_epoch_end", True), ("on_train_batch_begin", False)):
-        text = changed(tmp_path, CALLED.format(hook), "16 steps at a time", **facts)
-        assert bool(text) == typed
+def test_a_notebook_has_no_patch_and_says_where_its_lines_are(tmp_path):
+    cells = [{"cell_type": "code", "source": [HEAD + SGD]}]
+    path = written(tmp_path, json.dumps({"cells": cells}), "train.ipynb")
+    made = patch(found("XLA"), maker(str(path)), tmp_path)
+    assert made.text == b""
+    assert "The report says which lines" in made.says[0]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def offered(name, facts):
     """A change as its cause offers it, or what its cause knows of all of them."""
     known = Facts(
         **{"batch": facts["batch"], "steps": 100, "eager": name == "graph"},
-        **{key: tuple(facts.get(key, ())) for key in ("callbacks", "steering")},
+        callbacks=tuple(facts.get("callbacks", ())),
         progress=True,
     )
     cause = KNOWN[CAUSES.get(name, "callback")]

@@ -1,7 +1,7 @@
 """Batches: with less padding in each of them, and made ahead of the model."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from perfkit.training.diagnose.change import (
 )
 from perfkit.training.diagnose.code import Code, Splice, line_of_stage, require
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.pipeline import PADS, kind, rebuilt
 from perfkit.training.diagnose.training import (
     Training,
     as_batches,
@@ -32,73 +31,22 @@ _SHUFFLED = 10_000
 
 
 def padding(facts: Facts) -> Candidates:
-    """Batches of examples of similar length, padded or cut to their longest."""
-    if facts.padded:
-        if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
-            reason = "perfkit cannot cut the padding where its texts come from"
-            yield Untested(reason)
-            return
-        yield _in_buckets(
-            changes="A batch holds texts of similar length, cut to its longest.",
-            fix=_FIX.format("on unpadded texts"),
-            apply=functools.partial(cut_by_length, padding=facts.padded),
-        )
-    elif any(stage["kind"] == PADS for stage in facts.stages):
-        if facts.pipeline["cached"]:
-            reason = "nothing fills the cache in front of buckets beforehand"
-            yield Untested(reason)
-            return
-        yield _in_buckets(
-            changes="A batch holds examples of similar length and little padding.",
-            fix=_FIX.format("instead of padded_batch(...)"),
-            apply=of_data(in_buckets),
-        )
-
-
-_FIX = (
-    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
-    "batch: watch the validation loss."
-)
-_in_buckets = functools.partial(
-    Change,
-    name="buckets of similar length",
-    do="Batch examples of similar length together",
-    mind="Each batch is then less random, so shuffle first.",
-    # Fewer or other words in a batch may change what is learnt.
-    combines=False,
-)
-
-
-def in_buckets(dataset: Any) -> Any:
-    """The pipeline with batches of examples of similar length."""
-
-    def bucketed(place: int, stage: Any, before: Any) -> Any:
-        if kind(stage) != PADS:
-            return None
-        length = functools.partial(_length, before.element_spec)
-        return _by_length(
-            before,
-            length,
-            int(stage._batch_size),
-            padding_values=stage._padding_values,
-            drop_remainder=bool(stage._drop_remainder),
-        )
-
-    return rebuilt(dataset, bucketed)
-
-
-def _by_length(data: Any, length: Callable[..., Any], size: int, **options: Any) -> Any:
-    """Batches of so many examples of similar length.
-
-    Raises:
-        BadParameterError: All examples have one length.
-    """
-    boundaries = _boundaries_of(data.map(length), size)
-    return data.bucket_by_sequence_length(
-        length,
-        bucket_boundaries=boundaries,
-        bucket_batch_sizes=[size] * (len(boundaries) + 1),
-        **options,
+    """Batches of texts of similar length, cut to their longest."""
+    if not facts.padded:
+        return
+    if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+        yield Untested("perfkit cannot cut the padding where its texts come from")
+        return
+    yield Change(
+        name="buckets of similar length",
+        changes="A batch holds texts of similar length, cut to its longest.",
+        fix="dataset.bucket_by_sequence_length(...) on unpadded texts. This changes "
+        "which texts share a batch: watch the validation loss.",
+        do="Batch texts of similar length together",
+        mind="Each batch is then less random, so shuffle first.",
+        apply=functools.partial(cut_by_length, padding=facts.padded),
+        # Fewer or other words in a batch may change what is learnt.
+        combines=False,
     )
 
 
@@ -112,22 +60,12 @@ def _boundaries_of(dataset: Any, size: int) -> list[int]:
     return boundaries
 
 
-def _length(spec: Any, *element: Any) -> Any:
-    """Return the largest of an element's sizes that its spec leaves open."""
-    import tensorflow as tf
-
-    parts = zip(tf.nest.flatten(element), tf.nest.flatten(spec), strict=True)
-    sizes = [
-        tf.shape(part)[axis]
-        for part, part_spec in parts
-        for axis, side in enumerate(part_spec.shape)
-        if side is None
-    ]
-    return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
-
-
 def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
-    """Put texts of similar length into a batch, and cut it to the longest of them."""
+    """Put texts of similar length into a batch, and cut it to the longest of them.
+
+    Raises:
+        BadParameterError: All texts have one length.
+    """
     import tensorflow as tf
 
     def length(*text: Any) -> Any:
@@ -135,7 +73,14 @@ def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
         return _length_of_row(row, padding["front"])
 
     batches, size = _batches(training)
-    texts = _by_length(batches.unbatch(), length, size, no_padding=True)
+    examples = batches.unbatch()
+    boundaries = _boundaries_of(examples.map(length), size)
+    texts = examples.bucket_by_sequence_length(
+        length,
+        bucket_boundaries=boundaries,
+        bucket_batch_sizes=[size] * (len(boundaries) + 1),
+        no_padding=True,
+    )
     training.replace_data(_cut(texts, padding))
 
 
@@ -187,7 +132,6 @@ PADDING = KnownCause(
     do="Pad each batch only to its longest example",
     means="it computes on padding",
     offer=padding,
-    of_stages=True,
 )
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.

@@ -1,6 +1,5 @@
 """How steps are run: with which settings, as a graph, several at a time, by XLA."""
 
-import ast
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -38,10 +37,9 @@ from perfkit.training.diagnose.source import (
     dotted,
     is_literal,
     keyword,
-    methods_of,
     names_in,
 )
-from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_step
+from perfkit.training.diagnose.training import Training, see_every_step
 
 # What is about the pipeline alone explains an input that is slow.
 _OF_INPUT = "tf.data."
@@ -319,13 +317,17 @@ def step_overhead(facts: Facts) -> Candidates:
         note, seldom = "", ""
         if facts.callbacks:
             note = "; callbacks still see every step"
-            seldom = f"; Keras then calls callbacks once in {many} steps"
+            seldom = f"Keras then calls callbacks once in {many} steps, also one that "
+            seldom += "steers each of them."
         yield Change(
             name=f"{many} steps at a time",
             changes=f"Keras runs {many} steps per call instead of {current}{note}.",
-            fix=f"model.compile(..., steps_per_execution={many}){seldom}",
+            fix=f"model.compile(..., steps_per_execution={many})",
             do=f"Run {many} steps per call",
-            edit=functools.partial(_compile_steps, steps=many),
+            mind=seldom,
+            edit=functools.partial(
+                compile_with, name="steps_per_execution", value=f"{many}"
+            ),
             apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
             steps=many,
         )
@@ -339,18 +341,6 @@ def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> N
     training.model.steps_per_execution = steps
     training.trace_anew()
     see_every_step(training.arguments["callbacks"], epoch)
-
-
-def _compile_steps(code: Code, steps: int) -> Iterator[Splice]:
-    """Let a call make several steps, where no callback steers each of them."""
-    steering = code.facts.get("steering") or ()
-    for definition in code.of_kind(ast.ClassDef):
-        if definition.name in steering and methods_of(definition) & {*STEP_HOOKS}:
-            raise Unsure(
-                f"`{definition.name}` may steer each step, but Keras would call it "
-                f"once in {steps}."
-            )
-    yield from compile_with(code, "steps_per_execution", f"{steps}")
 
 
 STEP_OVERHEAD = KnownCause(
@@ -370,8 +360,6 @@ def xla(facts: Facts) -> Candidates:
         return
     if facts.eager:
         yield Untested("XLA cannot compile an eager step")
-    elif not facts.can_xla:
-        yield Untested("Keras refuses to compile this model with XLA")
     elif not facts.xla:
         yield Change(
             name="XLA",

@@ -44,8 +44,6 @@ _BUILT = {
     "_TakeDataset": ("take", "take", "count"),
     "CacheDataset": ("cache", "cache", "filename"),
 }
-# What pads the elements of a batch to one length.
-PADS = "padded batch"
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
     "TFRecordDatasetV2": "TFRecord files",

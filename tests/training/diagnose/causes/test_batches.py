@@ -8,14 +8,8 @@ from perfkit.training.diagnose.causes.batches import PADDING
 from perfkit.training.diagnose.change import Untested
 from perfkit.training.diagnose.facts import Facts, padded
 from perfkit.training.diagnose.training import Training
-from tests.training.diagnose.causes.offered import offered, with_it
 
 LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
-
-
-def texts(lengths=LENGTHS):
-    data = tf.data.Dataset.from_tensor_slices(lengths)
-    return data.map(lambda n: (tf.range(n) * 0 + n, n % 2))
 
 
 def words(dataset):
@@ -24,25 +18,6 @@ def words(dataset):
     kept = [tuple(row[row > 0]) for batch in batches for row in batch]
     held = sum(batch.size for batch in batches)
     return sorted(kept), 1 - sum(map(len, kept)) / held
-
-
-def test_buckets_hold_the_same_texts_with_less_padding():
-    data = texts().shuffle(9).padded_batch(8).prefetch(1)
-    (change,) = offered(PADDING, data)
-    assert (change.name, change.combines) == ("buckets of similar length", False)
-    before, wasted = words(data)
-    after, less = words(with_it(data, change))
-    assert after == before
-    assert less < wasted / 1.5
-
-
-def test_texts_of_one_length_or_behind_a_cache_have_no_buckets():
-    data = texts(np.full(16, 5)).padded_batch(8)
-    with pytest.raises(BadParameterError, match="one length"):
-        with_it(data, *offered(PADDING, data))
-    (said,) = offered(PADDING, texts().cache().padded_batch(8))
-    assert isinstance(said, Untested)
-    assert offered(PADDING, texts(np.full(8, 3)).batch(4)) == []
 
 
 PADDED = [np.arange(1, n + 1) for n in LENGTHS]
@@ -93,3 +68,15 @@ def test_texts_that_are_full_or_of_one_length_are_left_alone():
         "front": True,
         "longest": 40,
     }
+
+
+def test_texts_of_one_length_have_no_buckets():
+    rows = np.zeros((16, 90), np.int64)
+    rows[:, :5] = 1
+    made = Training(None, (rows, rows[:, 0]), {"batch_size": 8, "shuffle": False})
+    known = {"part": 0, "front": False, "longest": 5}
+    (change,) = PADDING.candidates(Facts(data="arrays", padded=known))
+    with pytest.raises(BadParameterError, match="one length"):
+        change.apply(made)
+    (said,) = PADDING.candidates(Facts(data="generator", padded=known))
+    assert isinstance(said, Untested)
