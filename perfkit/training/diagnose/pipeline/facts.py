@@ -73,9 +73,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         Keras's. For tf.data
 
         * ``"stages"``: see ``pipeline.stage``; the source comes first;
-        * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
-          keeps elements from epoch to epoch, draws, reads files, or is last and makes
-          batches ahead;
+        * ``"cached"``, ``"reads"``, ``"prefetched"``: whether a stage keeps elements
+          from epoch to epoch, reads files, or is last and makes batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
         * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right;
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
@@ -119,7 +118,6 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "stages": stages,
         "cached": hidden or is_cached(objects),
         "hidden cache": hidden,
-        "random": any(stage["random"] for stage in stages),
         "reads": any(stage["reads"] for stage in stages),
         "prefetched": ends[-1:] == ["prefetch"],
         "python": sorted({way for stage in stages for way in stage["python"]}),
