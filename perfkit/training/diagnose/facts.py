@@ -32,7 +32,6 @@ class Facts:
     """A training, looked at and run for a moment; JSON values only.
 
     Attributes:
-        model: Its name.
         parameters: Numbers it learns.
         layers: Names of its layers' classes, in order.
         data: The kind of its data, as ``Training.kind`` has it.
@@ -75,7 +74,6 @@ class Facts:
             share; see ``race.start``.
     """
 
-    model: str = ""
     parameters: int = 0
     layers: tuple[str, ...] = ()
     data: str = ""
@@ -144,7 +142,6 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
     steps = try_read(steps_of, training, otherwise=None)
     callbacks = arguments.get("callbacks") or ()
     return Facts(
-        model=model.name,
         parameters=try_read(
             lambda: sum(math.prod(weight.shape) for weight in model.weights),
             otherwise=0,
@@ -308,7 +305,6 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
     return Facts(
-        model="a loop of your own",
         steps=looping.length or try_read(steps_of, training, otherwise=None),
         eager=_runs_eagerly(),
         loop=True,

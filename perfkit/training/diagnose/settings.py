@@ -85,17 +85,12 @@ def _noting(
 
 
 def leave_off(cause: str) -> None:
-    """Keep this process from setting what such a gain would prove, from now on."""
-    for setting in SETTINGS:
-        for name in setting.setters if setting.cause == cause else ():
-            _silence(name)
-
-
-def _silence(name: str) -> None:
-    """Let a public function do nothing; one that this release lacks sets nothing."""
-    holder, function = _holder_of(name)
-    if hasattr(holder, function):
-        setattr(holder, function, lambda *args, **kwargs: None)
+    """Let no function of this process set what such a gain would prove, from now on."""
+    for name in (name for s in SETTINGS if s.cause == cause for name in s.setters):
+        holder, function = _holder_of(name)
+        # One that this release lacks sets nothing.
+        if hasattr(holder, function):
+            setattr(holder, function, lambda *args, **kwargs: None)
 
 
 def _holder_of(name: str) -> tuple[Any, str]:
@@ -124,18 +119,14 @@ def _threads(kind: str) -> Callable[[], str]:
     return lambda: other_than_cores(_told_by("tensorflow", getter)())
 
 
-def _watching(observer: str) -> Callable[[], bool]:
-    """Whether an observer of this class sees every operation of this thread."""
+def _checks_numerics() -> bool:
+    """Whether an observer looks for NaN in every operation of this thread."""
+    # Kept for each thread apart, and told by nothing public.
+    from tensorflow.python.eager import context
 
-    def value() -> bool:
-        # Kept for each thread apart, and told by nothing public.
-        from tensorflow.python.eager import context
-
-        watching = getattr(context.context(), "op_callbacks", ())
-        owners = (getattr(callback, "__self__", None) for callback in watching)
-        return any(type(owner).__name__ == observer for owner in owners)
-
-    return value
+    watching = getattr(context.context(), "op_callbacks", ())
+    owners = (getattr(callback, "__self__", None) for callback in watching)
+    return any(type(owner).__name__ == "CheckNumericsCallback" for owner in owners)
 
 
 def _told_by(module: str, path: str) -> Callable[[], object]:
@@ -154,12 +145,7 @@ SETTINGS = (
     Setting(
         "debugging",
         "tf.debugging.enable_check_numerics()",
-        _watching("CheckNumericsCallback"),
-    ),
-    Setting(
-        "debugging",
-        "tf.debugging.experimental.enable_dump_debug_info(...)",
-        _watching("_DumpingCallback"),
+        _checks_numerics,
     ),
     Setting(
         "debugging",
