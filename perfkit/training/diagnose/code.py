@@ -221,10 +221,9 @@ def value_at(call: ast.Call, place: int) -> ast.expr:
 # From where to where, in characters of the source, and what goes there instead.
 Splice = tuple[int, int, str]
 Placed = ast.expr | ast.stmt | ast.keyword
-# What may follow in a line that is over, behind an item's own brackets, before a comma.
+# What may follow in a line that is over, and behind an item's own brackets.
 _LINE_TAIL = re.compile(r"[^\S\n]*(#.*)?$", re.MULTILINE)
 _CLOSING = re.compile(r"((\s|#.*\n)*\))*")
-_COMMA = re.compile(r"(\s|#.*\n)*,")
 
 
 class Text:
@@ -275,14 +274,11 @@ class Text:
         yield *self._arguments(call)[place], item
 
     def remove(self, call: ast.Call, place: int) -> Iterator[Splice]:
-        """Leave an argument out, with its comma, and with its lines if it has some."""
+        """Leave an argument out, with its comma."""
         spans, closed = self._arguments(call), self.end(call) - 1
         start, end = spans[place]
-        comma = _COMMA.match(self.source, end, closed)
         if len(spans) == 1:
             yield self.source.rindex("(", 0, start) + 1, closed, ""
-        elif line_span := self._lines_of(start, comma.end() if comma else end):
-            yield *line_span, ""
         elif place + 1 < len(spans):
             yield start, spans[place + 1][0], ""
         else:
@@ -298,17 +294,7 @@ class Text:
 
     def call_on(self, call: ast.Call, method: str) -> Iterator[Splice]:
         """Call one more method, such as ``".cache()"``, on what a call gives."""
-        end, function = self.end(call), call.func
-        if isinstance(function, ast.Attribute):
-            dot = self.source.rindex(".", 0, self.end(function) - len(function.attr))
-            indent = self.source[:dot].rpartition("\n")[2]
-            continued = self.source[: dot - len(indent)].endswith("\\\n")
-            if not (indent.strip() or continued):
-                # A comment stays with the line that it belongs to.
-                tail = _LINE_TAIL.match(self.source, end)
-                end = tail.end() if tail else end
-                method = f"\n{indent}{method}"
-        yield end, end, method
+        yield self.end(call), self.end(call), method
 
     def _arguments(self, call: ast.Call) -> list[tuple[int, int]]:
         """Where each argument of a call begins and ends, with brackets of its own."""

@@ -102,9 +102,8 @@ data = (
     tf.data.Dataset.from_tensor_slices(x)
     .shuffle(100)
     .map(decode{+, num_parallel_calls=tf.data.AUTOTUNE+})  # expensive
-    .batch(32)
-{+    .prefetch(tf.data.AUTOTUNE)
-+})
+    .batch(32){+.prefetch(tf.data.AUTOTUNE)+}
+)
 model.fit(data)
 """
 STATEMENTS = """
