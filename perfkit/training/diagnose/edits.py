@@ -114,7 +114,7 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
     others = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
     says = [f"The patch makes {_quoted(causes)}.", *([outside] if outside else [])]
     if others:
-        says.append(f"{_quoted(others)} is not in it: apply it, then diagnose again.")
+        says.append(f"It leaves out {_quoted(others)}: apply it, then diagnose again.")
     says += [f'"{cause.change}": {cause.mind}' for cause in causes if cause.mind]
     return Patch(text, tuple(says), copy)
 

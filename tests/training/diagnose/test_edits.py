@@ -194,6 +194,24 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
     assert one.edits == ()
 
 
+WATCHED = "class Mine(Callback): ...\nmodel.fit(\n    x, callbacks=[Mine(), Log()]\n)\n"
+# A change that no edit of one place makes, and the line that it is about.
+SHOWN = {
+    "without Mine": "class Mine(Callback): ...",
+    "without Log": "    x, callbacks=[Mine(), Log()]",
+    "without validation": "model.fit(",
+    "without progress bar": "model.fit(",
+}
+
+
+@pytest.mark.parametrize(("change", "line"), SHOWN.items(), ids=SHOWN)
+def test_where_nothing_is_certain_to_type_the_line_is_shown(tmp_path, change, line):
+    path = written(tmp_path, WATCHED)
+    seen = {"callbacks": ["Mine", "Log"], "validation": True}
+    (one,) = locate(found(change, **seen), maker(str(path))).causes
+    assert [(edit.old, edit.new) for edit in one.edits] == [(line, None)]
+
+
 def test_a_notebook_has_no_patch_and_says_where_its_lines_are(tmp_path):
     cells = [{"cell_type": "code", "source": [HEAD + SGD]}]
     path = written(tmp_path, json.dumps({"cells": cells}), "train.ipynb")

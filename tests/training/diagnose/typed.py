@@ -23,6 +23,7 @@ def offered(name, facts):
         **{"batch": facts["batch"], "steps": 100, "eager": name == "graph"},
         callbacks=tuple(facts.get("callbacks", ())),
         progress=True,
+        validation=True,
     )
     cause = KNOWN[CAUSES.get(name, "callback")]
     every = {getattr(one, "name", ""): one for one in cause.candidates(known)}
