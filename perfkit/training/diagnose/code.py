@@ -83,7 +83,8 @@ class Code:
         }
         self.pipeline: dict[str, Any] = facts.get("pipeline") or {}
         self._stages: list[dict[str, Any]] = self.pipeline.get("stages", [])
-        self._definitions = [*of_kind(Definition, self.tree)]
+        nodes = ast.walk(self.tree)
+        self._definitions = [n for n in nodes if isinstance(n, Definition)]
         reached = self._reached() if source.function else ast.walk(self.tree)
         self.nodes = tuple(reached)
 
