@@ -101,7 +101,7 @@ def verdict(account: Account) -> Verdict:
         sure="profiled",
         interval=interval,
         warnings=warns[:2],
-        next="`perfkit diagnose` tries whether the training can do with less.",
+        next="`perfkit diagnose` measures what its work costs, if it can be left out.",
     )
 
 

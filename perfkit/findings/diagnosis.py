@@ -79,6 +79,28 @@ class Gain:
         return f"{units.times(self.estimate)} times as fast"
 
 
+def line_in_words(training: str, file: str, line: int, cell: int = 0) -> str:
+    """A line of a training, such as ``"nets/unet.py line 5"``.
+
+    Args:
+        training: What the training is called, as ``Diagnosis.training`` has it.
+        file: As an account has it: from the script's folder, "" for a cell.
+        line: From 1.
+        cell: Of a notebook: which cell of code, from 1; 0 for all else.
+    """
+    is_script = file == training.partition(":")[0]
+    where = [
+        *([] if is_script or not file else [file]),
+        *([f"cell {cell}"] if cell else []),
+    ]
+    return " ".join([*where, f"line {line}"])
+
+
+def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
+    """What the variant is called that leaves the work of such a line out."""
+    return f"without {line_in_words(training, file, line, cell)}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cause:
     """One thing that slows the training, proved by a change or inferred.
@@ -154,6 +176,8 @@ class Diagnosis(Charted):
         unmeasured: Changes that apply and may help, and that this run did not measure.
         aside: Changes that bring something, but change what is learnt: to be judged
             once the defects are fixed.
+        left_out: Variants that leave the work of a line out, each with that line in
+            words: ceilings, and never causes.
         anatomy: The plan of its pipeline in older files; nothing shows it.
         facts: What is known of the training; see ``perfkit.training.diagnose.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
@@ -180,6 +204,7 @@ class Diagnosis(Charted):
     untested: dict[str, str] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
@@ -235,6 +260,7 @@ class Diagnosis(Charted):
             c.variant
             for c in self.comparisons
             if c.variant not in reported
+            and c.variant not in self.left_out
             and (c.verdict == "too noisy to say" or not c.stands_out)
             and c.high > MUCH
             and (c.is_judged or c.ratio > _HOPELESS)

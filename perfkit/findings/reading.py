@@ -35,7 +35,7 @@ _LARGEST_NUMBER = 1e30
 _DEEPEST = 100
 # Each has a row or a line in every chart and report; none has a tenth of it.
 _MOST = 500
-_COUNTED = ("causes", "untested", "unmeasured", "aside")
+_COUNTED = ("causes", "untested", "unmeasured", "aside", "left_out")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
 # No chart and no table has room for more.

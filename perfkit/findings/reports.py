@@ -9,7 +9,7 @@ from typing import Any
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, OWN
-from perfkit.engine.statistics import WORTH_KNOWING
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.engine.trial import ONE_PROCESS
 from perfkit.findings import account_report, load, shown
 from perfkit.findings.diagnosis import (
@@ -428,6 +428,19 @@ def _causes(diagnosis: Diagnosis) -> Table:
     return Table("What slows it", (*headings, "what to type"), rows)
 
 
+def _of_line(comparison: Comparison, where: str) -> str:
+    """What a fix of a line brings at most, in a sentence."""
+    if not (comparison.is_judged and comparison.ends):
+        return f"The most that a fix of {where} brings is not known yet."
+    if comparison.verdict != "faster":
+        return f"No fix of {where} is shown to bring anything."
+    return (
+        f"Without the work of {where} the training would run "
+        f"{units.times(comparison.ratio)} times as fast ({comparison.ends}), so no "
+        "fix of that line brings more."
+    )
+
+
 def _unclaimed(diagnosis: Diagnosis) -> Table:
     """What no cause claims: what it brought, or why it was not tried."""
     claimed = {cause.change for cause in diagnosis.causes} | {diagnosis.baseline}
@@ -448,6 +461,8 @@ def _what_came_of(standing: Standing, diagnosis: Diagnosis) -> tuple[str, str]:
     compared, name = standing.comparison, standing.variant
     if compared is None:
         return "not measured", standing.problem
+    if where := diagnosis.left_out.get(name):
+        return compared.interval, _of_line(compared, where)
     words = compared.judgement
     if name == TOGETHER and diagnosis.together:
         words = f"all at once: {', '.join(diagnosis.together.changes)}"

@@ -96,4 +96,4 @@ _REFER = {"variant", "baseline", "winner", "name"}
 _FREE = {"parameters", "unavailable", "environment", "versions", "stages", "parts"}
 _FREE |= {"notes", "phases", "visits", "noise_floors", "drift", "job"}
 _FREE |= {"microbenchmarks"}
-_FREE |= {"pauses", "untested", "anatomy", "facts"}
+_FREE |= {"pauses", "untested", "anatomy", "facts", "left_out"}

@@ -62,6 +62,8 @@ class Change:
             them may differ from the training as given.
         ceiling: Whether it shows what cannot be had, only what is lost: the training
             without its input, or without all of its callbacks.
+        leaves_out: The line whose work it leaves out, such as ``"line 57"``; "" for
+            none. What does so is never a cause.
         at_least: Whether what is to be done brings at least what it shows.
         defect_from: Of one that is judged by gain: the gain from which it is a defect.
         inferred_if: A note of a trial that says that a part of the gain was scaled up
@@ -94,6 +96,7 @@ class Change:
     steps: int = 1
     own_pauses: bool = False
     ceiling: bool = False
+    leaves_out: str = ""
     at_least: bool = False
     defect_from: float = 2.0
     inferred_if: str = ""

@@ -44,6 +44,7 @@ from perfkit.training.account.collect import USUAL_S
 from perfkit.training.account.session import AccountSession
 from perfkit.training.diagnose import gains, look, rounds, settings, verdict
 from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
@@ -306,6 +307,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 began=self._began,
                 screens=True,
                 suspects=swapped(self._account) if self._account else frozenset(),
+                lines=hot(self._account) if self._account else (),
             ),
             self._seed,
             Limits(silence=max(_SLICE_S, longest)),
@@ -419,13 +421,14 @@ class DiagnosisSession(Measurer[Diagnosis]):
             machine=self._machine,
             step=step,
             verdict=Verdict(headline=""),
-            healthy=gains.healthy(causes, measured),
+            healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
             together=together,
             ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
+            left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
             facts=self._facts.as_note() | {ASKED: self._script_options()},
             outcome=verdict.outcome(measured),
             account=self._account,

@@ -70,6 +70,7 @@ class Facts:
         computes: What its steps compute eagerly in no such function: ``"layers"`` of
             Keras, ``"operations"`` alone, or "" for nothing.
         iterators: How many iterators over ``tf.data`` a step of such a loop makes.
+        lines: Whose work may be left out; see ``diagnose.causes.lines``.
         start: Of a race across backends: its first losses from the start that all sides
             share; see ``race.start``.
     """
@@ -108,6 +109,7 @@ class Facts:
     eager_calls: tuple[str, ...] = ()
     computes: str = ""
     iterators: float = 0.0
+    lines: tuple[dict[str, Any], ...] = ()
     start: dict[str, Any] = field(default_factory=dict)
 
     @property

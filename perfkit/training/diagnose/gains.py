@@ -94,7 +94,8 @@ def _list_helpful(
     faster = [
         (change, compared)
         for change in changes
-        if (compared := measured.compare(change.name, AS_GIVEN))
+        if not change.leaves_out
+        and (compared := measured.compare(change.name, AS_GIVEN))
         and compared.verdict == "faster"
         and compared.ratio >= CLAIMED
     ]
@@ -134,10 +135,14 @@ def _is_better_done(alternative: Cause, cause: Cause) -> bool:
     return cause.cause == "callback" and alternative.cause == _RETRACING and as_much
 
 
-def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
+def healthy(
+    changes: Sequence[Change], causes: Sequence[Cause], measured: Measurement
+) -> bool:
     """Whether enough was measured to show a defect, and none was."""
+    of_lines = {change.name for change in changes if change.leaves_out}
     is_measured = any(
-        c.is_judged and c.verdict != "slower" for c in measured.comparisons
+        c.is_judged and c.verdict != "slower" and c.variant not in of_lines
+        for c in measured.comparisons
     )
     return is_measured and not any(cause.kind == "defect" for cause in causes)
 

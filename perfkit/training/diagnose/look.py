@@ -28,6 +28,7 @@ from perfkit.engine.worker import stamp
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings
 from perfkit.training.diagnose.causes import applicable
+from perfkit.training.diagnose.causes.lines import remember, with_obstacles
 from perfkit.training.diagnose.change import Change, epochs_with
 from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
 from perfkit.training.diagnose.facts import (
@@ -76,6 +77,7 @@ def look(
     began: float = 0.0,
     screens: bool = False,
     suspects: frozenset[str] = frozenset(),
+    lines: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
 
@@ -85,13 +87,14 @@ def look(
         began: When that began, on ``time.perf_counter``.
         screens: Whether changes of the training then take turns here.
         suspects: Causes that an account points to, to be tried first.
+        lines: Whose work may be left out, as ``causes.lines.hot`` has them.
 
     Yields:
         The notes ``"uncontained"`` where it is and ``"facts"``, then what the turns
         tell; or what was raised, as ``failure.as_notes`` has it.
     """
     following = Turns(suspects) if screens else None
-    yield from failure.as_notes(_run_look(maker, budget, began, following))
+    yield from failure.as_notes(_run_look(maker, budget, began, following, lines))
 
 
 def doing(notes: Mapping[str, Any], otherwise: str) -> str:
@@ -119,6 +122,7 @@ def _run_look(
     budget: float | None,
     diagnosis_began: float,
     following: "Turns | None",
+    lines: Sequence[Mapping[str, Any]],
 ) -> Iterator[Yielded]:
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
@@ -128,6 +132,8 @@ def _run_look(
     traces = Tracing()
     traces.look()
     remember_lines(maker)
+    if lines:
+        remember(maker)
     making = looping.making(maker, leave_files_alone)
     screening = following.screen if following else None
     # With no end of an epoch the first step is told at once.
@@ -143,7 +149,9 @@ def _run_look(
         training = looping.fitting
         assert training is not None
         data = pipeline_facts(training)
-        facts = facts_of(training, pipeline=data, **run_facts)
+        facts = facts_of(
+            training, pipeline=data, lines=with_obstacles(training, lines), **run_facts
+        )
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.
         if following is None or (facts.retraced and not facts.reshaped):
@@ -188,8 +196,8 @@ def run_for_a_moment(
 _VALIDATED = "_eval_epoch_iterator"
 _ATTRIBUTES = (
     *("steps_per_execution", "jit_compile", "run_eagerly"),
-    *("_compile_metrics", _VALIDATED),
-    *("train_function", "test_function", "predict_function"),
+    *("_compile_loss", "_compile_metrics"),
+    *("train_function", "test_function", "predict_function", _VALIDATED),
 )
 _TICKS = 3
 # Steps that take longer were warm after the first look.
@@ -200,9 +208,11 @@ _PATIENCE = 4
 
 @dataclass(frozen=True)
 class _State:
-    """How a model is run: its attributes, its callbacks', and whether eagerly."""
+    """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
 
     model: dict[str, Any]
+    # What stands for ``call`` in each of its layers; nothing where that is its class's.
+    calls: list[tuple[Any, dict[str, Any]]]
     callbacks: list[dict[str, Any]]
     eager: bool
 
@@ -216,7 +226,13 @@ class _State:
         if _VALIDATED in attributes:
             attributes[_VALIDATED] = None
         callback_states = [dict(vars(callback)) for callback in callbacks]
-        return cls(attributes, callback_states, tf.config.functions_run_eagerly())
+        calls = [
+            (layer, {n: v for n, v in vars(layer).items() if n == "call"})
+            for layer in model._flatten_layers(include_self=False)
+        ]
+        return cls(
+            attributes, calls, callback_states, tf.config.functions_run_eagerly()
+        )
 
     def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
@@ -230,6 +246,9 @@ class _State:
                 setattr(model, name, value)
             else:
                 vars(model)[name] = value
+        for layer, call in self.calls:
+            vars(layer).pop("call", None)
+            vars(layer).update(call)
         for callback, attributes in zip(callbacks, self.callbacks, strict=True):
             vars(callback).clear()
             vars(callback).update(attributes)
@@ -430,6 +449,8 @@ def contained(
 ) -> Generator[Told]:
     """Train so in a process that has no way to the user's files any more."""
     epochs = epochs_with(facts, changes)
+    if facts.lines:
+        remember(maker)
     applied = [change.apply for change in changes]
     looping = Looping(epochs, max_epochs=facts.epochs, changes=applied)
 

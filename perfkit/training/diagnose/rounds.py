@@ -184,9 +184,9 @@ class Screening:
             plainly = change.ceiling and ratio > _PLAINLY
             again = turns < _FEWEST_TURNS and ratio > CLAIMED and not plainly
             place = 0 if again else 4
-        elif change.masks or change.ceiling:
+        elif change.masks or (change.ceiling and not change.leaves_out):
             place = 1
-        elif change.kind == "opportunity":
+        elif change.kind == "opportunity" and not change.leaves_out:
             place = 5
         else:
             place = 2 if change.after else 3
@@ -370,7 +370,9 @@ class Rounds:
 
     def _is_open(self, measured: Measurement) -> bool:
         """Whether nothing is sure to help, and something may help much."""
-        pairs = [(s, _compare(measured, s.name)) for s in self._changes]
+        pairs = [
+            (s, _compare(measured, s.name)) for s in self._changes if not s.leaves_out
+        ]
         comparisons = [(s, compared) for s, compared in pairs if compared]
         is_sure = any(
             s.helps(c) and c.sure == "sure" and c.ratio >= CLAIMED and not s.ceiling
@@ -460,7 +462,8 @@ def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, .
     return tuple(
         c.name
         for c in changes
-        if not _rounds(measured, c.name)
+        if not c.leaves_out
+        and not _rounds(measured, c.name)
         and not is_bounded(c.after)
         and not (c.kind == "opportunity" and _fails(measured, c.name, c.after))
     )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.engine.live import NO_TURNS
 from perfkit.engine.measurement import Measurement
+from perfkit.engine.statistics import Comparison, Sure
 from perfkit.findings import account_report, load
 from perfkit.findings.account import COMPUTING, SET_UP, Account, Tip
 from perfkit.findings.diagnosis import (
@@ -15,15 +15,13 @@ from perfkit.findings.diagnosis import (
     Cause,
     Diagnosis,
     Gain,
+    without_line,
 )
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence
 from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
-
-if TYPE_CHECKING:
-    from perfkit.engine.statistics import Sure
 
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
@@ -174,7 +172,9 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         # What would explain it brings too little to be a reason.
         headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
         text = _effect(diagnosis, limit, _ANY_INPUT, would=True)
-    is_sure = all(compared.sure == "sure" for compared in diagnosis.comparisons)
+    left_out = diagnosis.left_out
+    comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
+    is_sure = all(compared.sure == "sure" for compared in comparisons)
     work = (
         "Most of its time goes into computing, so only less computing makes it faster."
     )
@@ -400,10 +400,22 @@ def open_tips(diagnosis: Diagnosis, account: Account) -> list[Tip]:
 def _max_speedup(diagnosis: Diagnosis, tip: Tip) -> float:
     """How many times as fast a training may be at most without what a tip is about."""
     speedup = 1 / max(1e-3, 1 - tip.share)
-    compared = diagnosis.compared(tip.group)
+    compared = _comparison_of(diagnosis, tip)
     if compared is not None and compared.is_judged:
         speedup = min(speedup, compared.high)
     return speedup
+
+
+def _comparison_of(diagnosis: Diagnosis, tip: Tip) -> Comparison | None:
+    """The change that leaves out what a tip is about; None where none was measured."""
+    if tip.group:
+        return diagnosis.compared(tip.group)
+    account = diagnosis.account
+    if account is None or len(tip.lines) != 1:
+        return None
+    line = account.lines[tip.lines[0]]
+    name = without_line(diagnosis.training, line.file, line.line, line.cell)
+    return diagnosis.compared(name)
 
 
 def _leads(tip: Tip, measured: Cause | None, account: Account) -> bool:
@@ -420,7 +432,7 @@ def _tip_first(
     diagnosis: Diagnosis, account: Account, tips: list[Tip], verdict: Verdict | None
 ) -> Verdict:
     tip, *other_tips = tips
-    compared = diagnosis.compared(tip.group)
+    compared = _comparison_of(diagnosis, tip)
     effect, interval = tip.means, account.verdict.interval
     sure: Sure = "profiled"
     if compared is not None and compared.verdict == "faster" and compared.ends:

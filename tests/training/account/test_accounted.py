@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from perfkit.findings.diagnosis import without_line
 from perfkit.training.diagnose.verdict import open_tips, verdict_of
 from tests.training.account.accounts import GROWTH, account, line, tip
 from tests.training.diagnose.diagnosed import RATES, SLOW_MAP, cause, diagnosis
@@ -27,6 +28,10 @@ def said(*tips, rates=None, causes=(SLOW_MAP,), made=None, **fields):
 def compared(variant, ratio):
     """Rates by which leaving something out is so many times as fast."""
     return RATES | {variant: 1000.0 * ratio}
+
+
+def without(number):
+    return without_line("train.py:make_training", "train.py", number)
 
 
 def test_without_an_account_nothing_changes():
@@ -79,6 +84,17 @@ def test_a_ceiling_that_shows_nothing_refutes_a_tip_about_what_it_leaves_out():
     # One about something else stands.
     found = diagnosis((), rates, account=accounted(TIP), healthy=True)
     assert open_tips(found, accounted(TIP)) == [TIP]
+
+
+def test_a_line_whose_work_was_left_out_in_vain_refutes_a_tip_about_it():
+    made = accounted(TIP)
+    for ratio, tips in ((1.0, []), (3.0, [TIP])):
+        found = diagnosis((), compared(without(12), ratio), account=made)
+        assert open_tips(found, made) == tips
+    # A tip about several lines is not refuted by one of them.
+    both = accounted(replace(TIP, lines=(0, 1)))
+    found = diagnosis((), compared(without(12), 1.0), account=both)
+    assert open_tips(found, both) == [*both.tips]
 
 
 def test_a_ceiling_that_shows_a_gain_makes_its_tip_as_sure_as_it_is():

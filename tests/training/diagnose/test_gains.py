@@ -128,12 +128,12 @@ def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
 
 
 def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling():
-    assert not gains.healthy((), measured(rounds=1, without_logger=1.06))
+    assert not gains.healthy(ALL, (), measured(rounds=1, without_logger=1.06))
     # That another change is slower says nothing of what slows the training.
-    assert not gains.healthy((), measured(rounds=1, without_logger=0.1))
-    assert gains.healthy((), measured(rounds=2, without_logger=1.0))
+    assert not gains.healthy(ALL, (), measured(rounds=1, without_logger=0.1))
+    assert gains.healthy(ALL, (), measured(rounds=2, without_logger=1.0))
     slow = measured(without_logger=2.0)
-    assert not gains.healthy(gains.causes(ALL, slow), slow)
+    assert not gains.healthy(ALL, gains.causes(ALL, slow), slow)
     assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9
