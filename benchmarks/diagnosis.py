@@ -211,7 +211,7 @@ def proved(path, found):
     with tempfile.TemporaryDirectory() as folder:
         try:
             race = open_proof(written, made, folder=folder)
-            proof = proof_of(watch(race, Display()), written)
+            proof = proof_of(watch(race, Display()))
         except PerfkitError as error:
             return {"helps": False, "says": str(error)}
     return {"helps": proof.helps, "says": proof.says}

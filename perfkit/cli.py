@@ -220,7 +220,7 @@ def _proof(
         return unproved(str(error).rstrip("."))
     if raced is None or raced.stopped:
         raise KeyboardInterrupt(unproved("its race was stopped").says)
-    return proof_of(raced, patch)
+    return proof_of(raced)
 
 
 def _race(args: Namespace) -> int:

@@ -7,7 +7,6 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,29 +14,17 @@ from typing import Any, TypeVar
 from perfkit.training.diagnose.maker import Source
 from perfkit.training.diagnose.source import (
     Definition,
-    Function,
-    Names,
-    Scope,
     called_name,
     dotted,
     fit_calls,
     hides,
     is_literal,
-    keyword,
     methods_of,
     of_kind,
     receiver,
-    walk_scope,
 )
 
 T = TypeVar("T")
-# Of Keras 3, in the order in which fit takes them without their names.
-FIT_ARGUMENTS = (
-    *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split"),
-    *("validation_data", "shuffle", "class_weight", "sample_weight", "initial_epoch"),
-    *("steps_per_epoch", "validation_steps", "validation_batch_size"),
-    "validation_freq",
-)
 # The methods that make a stage, where they are not called as its kind is; see
 # ``diagnosis.pipeline``.
 _METHODS = {
@@ -49,21 +36,10 @@ _METHODS = {
     "lines of text files": "TextLineDataset",
     "records of fixed length": "FixedLengthRecordDataset",
 }
-_DEEPEST = 8
 
 
 class Unsure(Exception):
-    """The place is not found, or another one may be meant as well.
-
-    Args:
-        mind: What the change as it was measured would break, in a sentence; "" where it
-            is the place that is not certain.
-        do: What to do instead: an imperative without its full stop.
-    """
-
-    def __init__(self, mind: str = "", do: str = "") -> None:
-        super().__init__(mind)
-        self.mind, self.do = mind, do
+    """The place is not found, or another one may be meant as well."""
 
 
 def require(value: T | None) -> T:
@@ -80,31 +56,13 @@ def only(values: Sequence[T]) -> T:
     return values[0]
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What gives a training its data and its arguments.
-
-    Attributes:
-        within: The call of ``fit``, or the tuple that a maker returns.
-        model: What is trained.
-        data: What it is trained on; None where that is not seen.
-        options: What holds the arguments: the call itself, or a maker's dict; None
-            where a maker returns none.
-    """
-
-    within: ast.Call | ast.Tuple
-    model: ast.expr
-    data: ast.expr | None
-    options: ast.expr | None
-
-
 class Code:
     """The code of a training, with the facts that a diagnosis has of it.
 
     Attributes:
         source: Where it stands.
         tree: All of the file or the cell.
-        names: What binds each of its names.
+        parents: What each of its nodes stands in.
         text: The same to be changed.
         nodes: What can run: what stands outside of functions, the maker, and all that
             these name. Of a script, everything.
@@ -118,21 +76,15 @@ class Code:
         self.facts, self.source = facts, source
         self.tree = ast.parse(source.text)
         self.text = Text(source.text)
-        self.names = Names(self.tree)
+        self.parents = {
+            child: node
+            for node in ast.walk(self.tree)
+            for child in ast.iter_child_nodes(node)
+        }
         self.pipeline: dict[str, Any] = facts.get("pipeline") or {}
         self._stages: list[dict[str, Any]] = self.pipeline.get("stages", [])
-        makers = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, Definition) and node.name == source.function
-            if (
-                min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                == source.line
-                if source.line
-                else node in self.tree.body
-            )
-        ]
-        self._maker = makers[-1] if makers else None
+        nodes = ast.walk(self.tree)
+        self._definitions = [n for n in nodes if isinstance(n, Definition)]
         reached = self._reached() if source.function else ast.walk(self.tree)
         self.nodes = tuple(reached)
 
@@ -143,7 +95,7 @@ class Code:
             if not isinstance(node, Definition)
             if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
         ]
-        waiting += [self._maker] if self._maker else []
+        waiting += self._makers()[-1:]
         visited: set[ast.AST] = set()
         while waiting:
             for node in ast.walk(waiting.pop()):
@@ -151,8 +103,20 @@ class Code:
                     continue
                 visited.add(node)
                 yield node
-                bound = self.names.lookup(node) if isinstance(node, ast.Name) else ()
-                waiting += [value for value in bound if isinstance(value, Definition)]
+                name = node.id if isinstance(node, ast.Name) else ""
+                waiting += [d for d in self._definitions if d.name == name]
+
+    def _makers(self) -> list[ast.AST]:
+        """The functions that may make the training: where it begins, or outermost."""
+        source = self.source
+        named = [d for d in self._definitions if d.name == source.function]
+        if not source.line:
+            return [node for node in named if node in self.tree.body]
+        return [
+            node
+            for node in named
+            if min(n.lineno for n in (node, *node.decorator_list)) == source.line
+        ]
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
@@ -173,98 +137,24 @@ class Code:
         """Every call that can run of what has one of these last words."""
         return [call for call in self.calls if called_name(call) in names]
 
-    def resolve(self, node: ast.AST | None, deep: int = 0) -> ast.AST | None:
-        """What a name stands for, where that is one thing only; all else is itself."""
-        if not isinstance(node, ast.Name) or deep > _DEEPEST:
-            return node
-        bound = self.names.lookup(node)
-        value = bound[0] if len(bound) == 1 else None
-        # A statement, and a tuple that is unpacked, hide the value.
-        hidden = isinstance(getattr(value, "ctx", None), ast.Store)
-        if hidden or not isinstance(value, ast.expr | Definition):
-            return None
-        return self.resolve(value, deep + 1)
-
-    def number(self, node: ast.AST | None) -> float | None:
-        """The number that a node stands for."""
-        value = getattr(self.resolve(node), "value", None)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return value
+    def is_true(self, node: ast.expr) -> bool:
+        """Whether a value is true, by itself or by a name that stands for no other."""
+        if isinstance(node, ast.Name):
+            values = [a.value for a, to in self.assignments if dotted(to) == node.id]
+            return len(values) == 1 and is_literal(values[0], True)
+        return is_literal(node, True)
 
     def defines(self, method: str) -> bool:
         """Whether a class of the file has a method of its own of this name."""
         return method in methods_of(*self.of_kind(ast.ClassDef))
 
-    # Where it trains.
-
-    @cached_property
-    def fit(self) -> Fit | None:
-        """Where ``fit`` is called, or what a maker returns in its place."""
-        if isinstance(self._maker, Function):
-            return self._returned(self._maker)
-        calls = fit_calls(self.tree)
-        if self.source.fit >= 0:
-            calls = calls[self.source.fit : self.source.fit + 1]
-        model = receiver(calls[0]) if len(calls) == 1 else None
-        # A class of the script's own that fits may take other arguments.
-        if model is None or self.defines("fit"):
-            return None
-        return Fit(calls[0], model, keyword(calls[0], "x", 0), calls[0])
-
-    def _returned(self, function: ast.AST, deep: int = 0) -> Fit | None:
-        """What a maker returns, itself or through another of the same file."""
-        returns = [n for n in walk_scope(function) if isinstance(n, ast.Return)]
-        if len(returns) != 1 or deep > _DEEPEST:
-            return None
-        value = self.resolve(returns[0].value)
-        if isinstance(value, ast.Call):
-            maker = self.resolve(value.func)
-            return (
-                self._returned(maker, deep + 1) if isinstance(maker, Function) else None
-            )
-        if not isinstance(value, ast.Tuple) or len(value.elts) not in (2, 3):
-            return None
-        model, data, *options = value.elts
-        if options and not isinstance(options[0], ast.Dict):
-            # Somebody may put more into a dict that has a name.
-            return None
-        return Fit(value, model, data, options[0] if options else None)
-
-    @cached_property
-    def compile(self) -> ast.Call | None:
-        """The one call that compiles the model, where it is made or beside ``fit``."""
-        if self.fit is None or self.defines("compile"):
-            return None
-        model = self.fit.model
-        maker = self.resolve(getattr(self.resolve(model), "func", None))
-        function = self.names.function_of(self.fit.within)
-        calls = [
-            call
-            for call in self.calls_of("compile")
-            if dotted(receiver(call) or call) not in ("", "re")
-            if maker in [*self.names.above(call)]
-            or (
-                dotted(receiver(call) or call) == dotted(model)
-                and self.names.function_of(call) is function
-            )
-        ]
-        return calls[0] if len(calls) == 1 else None
-
     @property
-    def data(self) -> ast.expr:
-        """What the training is given."""
-        return require(self.fit.data if self.fit else None)
-
-    def argument(self, name: str) -> tuple[ast.expr, int] | None:
-        """What holds an argument of ``fit``, and its place in there; None without."""
-        options = self.fit.options if self.fit else None
-        return place_of(options, name, FIT_ARGUMENTS) if options else None
-
-    def value(self, name: str) -> ast.expr | None:
-        """What ``fit`` is given for an argument."""
-        place = self.argument(name)
-        return value_at(*place) if place else None
+    def compile(self) -> ast.Call:
+        """The one call that compiles a model."""
+        if self.defines("compile"):
+            raise Unsure
+        calls = self.calls_of("compile")
+        return only([c for c in calls if dotted(receiver(c) or c) not in ("", "re")])
 
     # The stages of its pipeline, by the lines that made them when it ran.
 
@@ -295,23 +185,12 @@ class Code:
         ]
         return sorted(calls, key=self.text.end)
 
-    def result_of(self, place: int) -> ast.expr:
-        """The expression that gives what a stage of the pipeline makes."""
-        calls = [call for _, call in self.stages()]
-        if calls[place] is None and place + 1 < len(calls):
-            return require(receiver(require(calls[place + 1])))
-        return calls[place] or self.data
-
-    # What stands around a node.
-
-    def tensorflow(self, node: ast.AST) -> str:
-        """What TensorFlow is called where a node stands."""
-        for scope in self.names.above(node):
-            bindings = self.names.bound(scope) if isinstance(scope, Scope) else {}
-            for name, nodes in bindings.items():
-                if any(getattr(node, "name", "") == "tensorflow" for node in nodes):
-                    return name
-        raise Unsure
+    @property
+    def tensorflow(self) -> str:
+        """What TensorFlow is called there."""
+        imports = of_kind(ast.alias, self.tree)
+        names = {n.asname or n.name for n in imports if n.name == "tensorflow"}
+        return only([*names])
 
 
 def line_of(node: ast.AST) -> int:
@@ -321,27 +200,20 @@ def line_of(node: ast.AST) -> int:
     return line or first
 
 
-def place_of(
-    within: ast.expr, name: str, positions: tuple[str, ...] = ()
-) -> tuple[ast.expr, int] | None:
-    """Where an argument stands in a call or in a dict of arguments."""
-    if isinstance(within, ast.Dict):
-        keys = [getattr(key, "value", None) for key in within.keys]
-        return (within, keys.index(name)) if name in keys else None
-    if not isinstance(within, ast.Call):
-        return None
-    for place, item in enumerate(nodes_in(within)):
+def place_of(call: ast.Call, name: str, positions: tuple[str, ...] = ()) -> int | None:
+    """Which argument of a call has a name; None where none has."""
+    for place, item in enumerate(arguments_of(call)):
         if isinstance(item, ast.Starred):
             positions = ()
         names = (item.arg,) if isinstance(item, ast.keyword) else positions[place:][:1]
         if names == (name,):
-            return within, place
+            return place
     return None
 
 
-def value_at(within: ast.expr, place: int) -> ast.expr:
-    """What stands at a place of a call or a dict: the value, without its name."""
-    item = nodes_in(within)[place]
+def value_at(call: ast.Call, place: int) -> ast.expr:
+    """What a call gives for an argument, without its name."""
+    item = arguments_of(call)[place]
     return item.value if isinstance(item, ast.keyword) else item
 
 
@@ -350,12 +222,9 @@ def value_at(within: ast.expr, place: int) -> ast.expr:
 # From where to where, in characters of the source, and what goes there instead.
 Splice = tuple[int, int, str]
 Placed = ast.expr | ast.stmt | ast.keyword
-# What a method can be called on without brackets around it.
-_PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-# What may follow in a line that is over, behind an item's own brackets, before a comma.
+# What may follow in a line that is over, and behind an item's own brackets.
 _LINE_TAIL = re.compile(r"[^\S\n]*(#.*)?$", re.MULTILINE)
 _CLOSING = re.compile(r"((\s|#.*\n)*\))*")
-_COMMA = re.compile(r"(\s|#.*\n)*,")
 
 
 class Text:
@@ -393,40 +262,28 @@ class Text:
             position = end
         return "".join([*parts, self.source[position:]])
 
-    def add(self, within: ast.expr, item: str) -> Iterator[Splice]:
-        """One more item at the end of a call, a list, a dict or a tuple."""
-        items, closed = self._items(within), self._closed(within)
-        if not items:
+    def add(self, call: ast.Call, item: str) -> Iterator[Splice]:
+        """One more argument at the end of a call."""
+        spans, closed = self._arguments(call), self.end(call) - 1
+        if spans:
+            yield spans[-1][1], spans[-1][1], f", {item}"
+        else:
             yield closed, closed, item
-            return
-        start, end = items[-1]
-        comma = _COMMA.match(self.source, end, closed)
-        line_span = self._lines_of(start, comma.end()) if comma else None
-        if line_span:
-            first, end = line_span[0], line_span[1] - 1
-            yield end, end, f"\n{self.source[first:start]}{item},"
-        else:
-            yield end, end, f", {item}"
 
-    def replace(self, within: ast.expr, place: int, item: str) -> Iterator[Splice]:
-        """Another item in the place of one."""
-        yield *self._items(within)[place], item
+    def replace(self, call: ast.Call, place: int, item: str) -> Iterator[Splice]:
+        """Another argument in the place of one."""
+        yield *self._arguments(call)[place], item
 
-    def remove(self, within: ast.expr, place: int) -> Iterator[Splice]:
-        """Leave an item out, with its comma, and with its lines if it has its own."""
-        items, closed = self._items(within), self._closed(within)
-        start, end = items[place]
-        comma = _COMMA.match(self.source, end, closed)
-        if len(items) == 1:
-            is_call = isinstance(within, ast.Call)
-            before = self.source.rindex("(", 0, start) if is_call else start - 1
-            yield before + 1, closed, ""
-        elif line_span := self._lines_of(start, comma.end() if comma else end):
-            yield *line_span, ""
-        elif place + 1 < len(items):
-            yield start, items[place + 1][0], ""
+    def remove(self, call: ast.Call, place: int) -> Iterator[Splice]:
+        """Leave an argument out, with its comma."""
+        spans, closed = self._arguments(call), self.end(call) - 1
+        start, end = spans[place]
+        if len(spans) == 1:
+            yield self.source.rindex("(", 0, start) + 1, closed, ""
+        elif place + 1 < len(spans):
+            yield start, spans[place + 1][0], ""
         else:
-            yield items[place - 1][1], end, ""
+            yield spans[place - 1][1], end, ""
 
     def delete(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> Iterator[Splice]:
         """Leave a statement out of a body; nothing where it shares its line."""
@@ -436,40 +293,17 @@ class Text:
         elif line_span := self._lines_of(start, end):
             yield *line_span, ""
 
-    def call_on(self, node: ast.expr, method: str) -> Iterator[Splice]:
-        """Call one more method, such as ``".cache()"``, on what an expression gives."""
-        start, end = self.start(node), self.end(node)
-        if not isinstance(node, _PLAIN):
-            yield start, start, "("
-            yield end, end, f"){method}"
-            return
-        function = getattr(node, "func", None)
-        if isinstance(function, ast.Attribute):
-            dot = self.source.rindex(".", 0, self.end(function) - len(function.attr))
-            indent = self.source[:dot].rpartition("\n")[2]
-            continued = self.source[: dot - len(indent)].endswith("\\\n")
-            if not (indent.strip() or continued):
-                # A comment stays with the line that it belongs to.
-                tail = _LINE_TAIL.match(self.source, end)
-                end = tail.end() if tail else end
-                method = f"\n{indent}{method}"
-        yield end, end, method
+    def call_on(self, call: ast.Call, method: str) -> Iterator[Splice]:
+        """Call one more method, such as ``".cache()"``, on what a call gives."""
+        yield self.end(call), self.end(call), method
 
-    def _items(self, within: ast.expr) -> list[tuple[int, int]]:
-        """Where each item of a call, a list, a dict or a tuple begins and ends."""
-        lasts = firsts = nodes_in(within)
-        if isinstance(within, ast.Dict):
-            firsts = [k or v for k, v in zip(within.keys, within.values, strict=True)]
-        closed, spans = self._closed(within), []
-        for first, last in zip(firsts, lasts, strict=True):
-            behind = _CLOSING.match(self.source, self.end(last), closed)
-            spans.append((self.start(first), behind.end() if behind else closed))
+    def _arguments(self, call: ast.Call) -> list[tuple[int, int]]:
+        """Where each argument of a call begins and ends, with brackets of its own."""
+        closed, spans = self.end(call) - 1, []
+        for node in arguments_of(call):
+            behind = _CLOSING.match(self.source, self.end(node), closed)
+            spans.append((self.start(node), behind.end() if behind else closed))
         return spans
-
-    def _closed(self, within: ast.expr) -> int:
-        """Where the closing bracket of a node stands; a tuple may have none."""
-        first, end = self.source[self.start(within)], self.end(within)
-        return end if isinstance(within, ast.Tuple) and first != "(" else end - 1
 
     def _lines_of(self, start: int, end: int) -> tuple[int, int] | None:
         """The whole lines around what begins and ends there; None if it shares them."""
@@ -485,14 +319,10 @@ class Text:
         return self._starts[line - 1] + len(before)
 
 
-def nodes_in(within: ast.expr) -> list[ast.expr | ast.keyword]:
-    """The items of a call, a list, a dict or a tuple, in the order of the source."""
-    if isinstance(within, ast.Call):
-        nodes: list[ast.expr | ast.keyword] = [*within.args, *within.keywords]
-        return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
-    if isinstance(within, ast.Dict):
-        return [*within.values]
-    return [*getattr(within, "elts", ())]
+def arguments_of(call: ast.Call) -> list[ast.expr | ast.keyword]:
+    """The arguments of a call, in the order of the source."""
+    nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
 # Edits: arguments that are given, and statements that go.
@@ -503,48 +333,30 @@ _COMPILED_BY_PLACE = 5
 
 def compile_with(code: Code, name: str, value: str) -> Iterator[Splice]:
     """Give compile an argument."""
-    call = require(code.compile)
-    if len(call.args) > _COMPILED_BY_PLACE:
+    if len(code.compile.args) > _COMPILED_BY_PLACE:
         raise Unsure
-    yield from set_argument(code, call, name, value)
-
-
-def fit_with(code: Code, name: str, value: str) -> Iterator[Splice]:
-    """Give fit an argument: in its call, or in the dict that a maker returns."""
-    fit = require(code.fit)
-    if fit.options is None:
-        yield from code.text.add(fit.within, f'{{"{name}": {value}}}')
-        return
-    by_place = FIT_ARGUMENTS if fit.options is fit.within else ()
-    yield from set_argument(code, fit.options, name, value, by_place)
+    yield from set_argument(code, code.compile, name, value)
 
 
 def set_argument(
-    code: Code,
-    within: ast.expr,
-    name: str,
-    value: str,
-    by_place: tuple[str, ...] = (),
+    code: Code, call: ast.Call, name: str, value: str, by_place: tuple[str, ...] = ()
 ) -> Iterator[Splice]:
     """Give an argument another value, or give it at all."""
-    item = f'"{name}": {value}' if isinstance(within, ast.Dict) else f"{name}={value}"
-    at = place_of(within, name, by_place)
+    at = place_of(call, name, by_place)
     if at is not None:
-        positional = isinstance(within, ast.Call) and at[1] < len(within.args)
-        yield from code.text.replace(*at, value if positional else item)
-        return
-    # More may be given than is written there.
-    if None in getattr(within, "keys", ()) or (
-        isinstance(within, ast.Call) and hides(within)
-    ):
+        item = value if at < len(call.args) else f"{name}={value}"
+        yield from code.text.replace(call, at, item)
+    elif hides(call):
+        # More may be given than is written there.
         raise Unsure
-    yield from code.text.add(within, item)
+    else:
+        yield from code.text.add(call, f"{name}={value}")
 
 
 def delete(code: Code, node: ast.AST) -> Iterator[Splice]:
     """Take out the statement that a node is, or that has no other value."""
-    nodes = [node, *code.names.above(node)]
-    statement, holder = nodes[:2] if isinstance(node, ast.stmt) else nodes[1:3]
+    statement = node if isinstance(node, ast.stmt) else code.parents[node]
+    holder = code.parents.get(statement)
     alone = node in (statement, getattr(statement, "value", None))
     if not isinstance(statement, ast.stmt) or not alone:
         raise Unsure
@@ -553,44 +365,34 @@ def delete(code: Code, node: ast.AST) -> Iterator[Splice]:
     yield from require([*code.text.delete(statement, body)])
 
 
-def is_true(code: Code, node: ast.expr) -> bool:
-    """Whether a value is true, by itself or by a name that stands for nothing else."""
-    return is_literal(code.resolve(node), True)
-
-
 # Lines that are shown where no edit of one place does it.
 
 
 def line_of_compile(code: Code) -> int:
     """The line that compiles the model."""
-    return line_of(require(code.compile))
+    return line_of(code.compile)
 
 
 def line_of_fit(code: Code) -> int:
-    """The line that trains it."""
-    return line_of(require(code.fit).within)
+    """The line of a script that trains it."""
+    calls, number = fit_calls(code.tree), code.source.fit
+    return line_of(only(calls[number : number + 1] if number >= 0 else calls))
 
 
 def line_of_definition(code: Code, *paths: str) -> int:
     """The line of the one definition that these name, such as "__main__:Own.step"."""
     names = {path.replace(":", ".").rpartition(".")[2] for path in paths}
-    nodes = code.of_kind(ast.ClassDef | Function)
-    return line_of(only([node for node in nodes if getattr(node, "name", "") in names]))
+    nodes = code.of_kind(Definition)
+    return line_of(only([node for node in nodes if node.name in names]))
 
 
 def line_of_stage(
-    about: Callable[[dict[str, Any]], Any] = lambda stage: False, behind: str = ""
+    about: Callable[[dict[str, Any]], Any] = lambda stage: False,
 ) -> Callable[[Code], int]:
-    """What finds the line of the first stage that a cause is about, or the last one.
-
-    ``behind`` is the kind of the stage from which on it is looked for; "" for any.
-    """
+    """What finds the line of the first stage that a cause is about, or the last one."""
 
     def line(code: Code) -> int:
         stages = code.pipeline.get("stages", [])
-        if behind:
-            kinds = [stage["kind"] for stage in stages]
-            stages = stages[kinds.index(behind) :]
         return code.line_of(([*filter(about, stages)] or stages[-1:])[0])
 
     return line

@@ -198,7 +198,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._maker = maker
         self._name = name_of(self._maker)
         self._requested_s = budget
-        self._advice, self._longest = "", 0.0
+        self._longest = 0.0
         self._opening: Opening | None = None
         self._source = source
         self._facts = Facts()
@@ -329,19 +329,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._requested_s)
             self._budget, self._longest = plan.budget_s, plan.longest_s
-            self._advice = rounds.in_words(self._facts, plan, self._name)
             after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
             )
         elif self._requested_s is None:
             self._budget = rounds.without_turns_s(self._facts)
-        else:
-            self._advice = rounds.without_turns_in_words(
-                self._facts, self._requested_s, self._name
-            )
-        if self._advice:
-            yield Preparing(self._advice)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
@@ -436,8 +429,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            facts=self._facts.as_note()
-            | {rounds.ADVICE: self._advice, ASKED: self._script_options()},
+            facts=self._facts.as_note() | {ASKED: self._script_options()},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),

@@ -6,9 +6,7 @@ such lines make a patch that ``git apply`` takes, as far as they are distinct.
 
 import ast
 import difflib
-import functools
 import io
-import json
 import tokenize
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -23,13 +21,6 @@ from perfkit.training.diagnose.code import Code, Unsure
 from perfkit.training.diagnose.maker import Source, source_of
 from perfkit.training.diagnose.source import UNREADABLE, in_cell
 
-# What does not change while a diagnosis runs.
-_FACTS = (
-    *("batch", "callbacks", "data", "eager_calls", "pipeline", "retraced", "settings"),
-    "steering",
-)
-# What to say of a change that does more than make the training faster.
-_LESS = ("callback", "validation")
 _UNREAD = "perfkit can no longer read the code, so there is no patch."
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
@@ -39,26 +30,20 @@ class Patch:
     """What to write to standard output, and what to say of it.
 
     Attributes:
-        text: The patch in the encoding of the file; of a notebook the lines in words;
-            empty where nothing is to be changed.
+        text: The patch in the encoding of the file; empty where there is none.
         says: Sentences about it.
         copy: The whole file with these changes.
-        retuned: Whether the training learns otherwise with them.
     """
 
     text: bytes
     says: tuple[str, ...]
     copy: bytes = b""
-    retuned: bool = False
 
 
 def locate(
     diagnosis: Diagnosis, maker: Callable[[], Any], changes: Iterable[Change]
 ) -> Diagnosis:
-    """The same diagnosis, each cause with the lines to change, as far as is certain.
-
-    And with what the change would break, where the code shows that.
-    """
+    """The same diagnosis, each cause with the lines to change, as far as is certain."""
     code = _code_of(diagnosis, maker) if diagnosis.causes else None
     if code is None:
         return diagnosis
@@ -70,8 +55,7 @@ def locate(
 def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
     source = code.text.source
     if change is not None:
-        new, mind, do = _rewritten(code, change.edit)
-        cause = replace(cause, mind=cause.mind or mind, do=do or cause.do)
+        new = _rewritten(code, change.edit)
         if new != source:
             return replace(cause, edits=_edits_to(code, new))
     known = change or KNOWN.get(cause.cause)
@@ -82,21 +66,14 @@ def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
     return replace(cause, edits=(edit,))
 
 
-# Asked for again after each trial, while the machine is being measured.
-@functools.lru_cache(maxsize=64)
-def _rewritten(code: Code, edit: Rewrite | None) -> tuple[str, str, str]:
-    """The text with a change made, as it was where that is not certain.
-
-    Behind it what the change would break, and what to do instead; "" for nothing.
-    """
+def _rewritten(code: Code, edit: Rewrite | None) -> str:
+    """The text with a change made, as it was where that is not certain."""
     try:
         new = code.text.applied(edit(code) if edit else ())
         ast.parse(new)
-    except Unsure as unsure:
-        return code.text.source, unsure.mind, unsure.do
-    except (LookupError, *UNREADABLE):
-        return code.text.source, "", ""
-    return new, "", ""
+    except (Unsure, LookupError, *UNREADABLE):
+        return code.text.source
+    return new
 
 
 def _line_shown(code: Code, locate: Locate | None) -> int:
@@ -118,62 +95,44 @@ def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch
         source = source_of(maker)
     except UNREADABLE:
         return Patch(b"", (_UNREAD,))
-    new, causes, conflicts = _combine(diagnosis.causes, source)
+    new, causes = _combine(diagnosis.causes, source)
     if not causes:
         note = "no change is certain line by line. The report says what to do."
         return Patch(b"", (f"There is no patch, because {note}",))
-    path, folder = Path(source.path).resolve(), folder.resolve()
     if source.cells:
-        outside = "This is a notebook, so change these lines of its cells by hand."
-        edits = [edit for cause in causes for edit in cause.edits]
-        edits.sort(key=lambda edit: (edit.cell, edit.line))
-        text = "".join(f"{edit}\n" for edit in edits).encode()
-        cell = {"cell_type": "code", "source": [new]}
-        copy = json.dumps({"cells": [cell]}).encode()
-    else:
-        inside = path.is_relative_to(folder)
-        name = path.relative_to(folder).as_posix() if inside else path.name
-        outside = "" if inside else f"Apply it in the folder of {path.name}."
-        try:
-            text, copy = _patch(path, name, source.text, new)
-        except UNREADABLE:
-            return Patch(b"", (_UNREAD,))
+        note = "There is no patch of a notebook. The report says which lines to change."
+        return Patch(b"", (note,))
+    path, folder = Path(source.path).resolve(), folder.resolve()
+    inside = path.is_relative_to(folder)
+    name = path.relative_to(folder).as_posix() if inside else path.name
+    outside = "" if inside else f"Apply it in the folder of {path.name}."
+    try:
+        text, copy = _patch(path, name, source.text, new)
+    except UNREADABLE:
+        return Patch(b"", (_UNREAD,))
     patched = {cause.cause for cause in causes}
-    remaining = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
-    sentences = {
-        "The patch makes {}.": causes,
-        "{} changes the same lines: apply the patch, then diagnose again.": [
-            cause for cause in remaining if cause in conflicts
-        ],
-        "{} is not in the patch, because its lines are not certain.": [
-            cause for cause in remaining if cause not in conflicts
-        ],
-        "With {} the training reports or saves less.": [
-            cause for cause in causes if cause.cause in _LESS
-        ],
-    }
-    first, *details = (
-        sentence.format(", ".join(f'"{cause.change}"' for cause in about))
-        for sentence, about in sentences.items()
-        if about
-    )
-    minds = (f'"{cause.change}": {cause.mind}' for cause in causes if cause.mind)
-    says = (first, *([outside] if outside else []), *details, *minds)
-    return Patch(text, says, copy, "small-batch" in patched)
+    others = [c for c in diagnosis.best[:3] if c.change and c.cause not in patched]
+    says = [f"The patch makes {_quoted(causes)}.", *([outside] if outside else [])]
+    if others:
+        says.append(f"It leaves out {_quoted(others)}: apply it, then diagnose again.")
+    says += [f'"{cause.change}": {cause.mind}' for cause in causes if cause.mind]
+    return Patch(text, tuple(says), copy)
 
 
-def _combine(
-    ranked: Iterable[Cause], source: Source
-) -> tuple[str, list[Cause], list[Cause]]:
+def _quoted(causes: Iterable[Cause]) -> str:
+    return ", ".join(f'"{cause.change}"' for cause in causes)
+
+
+def _combine(ranked: Iterable[Cause], source: Source) -> tuple[str, list[Cause]]:
     """Make every change whose lines no better one changes.
 
     Returns:
-        The new code, the causes that it is about, and those of the other changes.
+        The new code, and the causes that it is about.
     """
     lines = source.text.split("\n")
     made = dict[int, tuple[int, list[str]]]()
     changed = set[int]()
-    causes, conflicts = list[Cause](), list[Cause]()
+    causes = list[Cause]()
     for cause in ranked:
         blocks = [(_lines_of(edit, source), edit) for edit in cause.edits]
         numbers = {number for block, _ in blocks for number in block}
@@ -182,10 +141,7 @@ def _combine(
             and lines[block.start : block.stop] == edit.old.split("\n")
             for block, edit in blocks
         )
-        if not (blocks and is_certain):
-            continue
-        if not numbers.isdisjoint(changed):
-            conflicts.append(cause)
+        if not (blocks and is_certain and numbers.isdisjoint(changed)):
             continue
         causes.append(cause)
         changed |= numbers
@@ -194,7 +150,7 @@ def _combine(
     for first in sorted(made, reverse=True):
         last, new = made[first]
         lines[first:last] = new
-    return "\n".join(lines), causes, conflicts
+    return "\n".join(lines), causes
 
 
 def _lines_of(edit: Edit, source: Source) -> range:
@@ -206,16 +162,10 @@ def _lines_of(edit: Edit, source: Source) -> range:
 
 def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:
     """The code that was diagnosed, with the facts that say what to change in it."""
-    facts = {name: diagnosis.facts.get(name) for name in _FACTS}
     try:
-        return _code(source_of(maker), json.dumps(facts, default=str))
+        return Code(source_of(maker), diagnosis.facts)
     except UNREADABLE:
         return None
-
-
-@functools.lru_cache(maxsize=2)
-def _code(source: Source, facts: str) -> Code:
-    return Code(source, json.loads(facts))
 
 
 def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:

@@ -82,8 +82,6 @@ VALIDATION = "validation"
 START = "validation start"
 # The note of a trial whose validations were shortened: the share of them that was run.
 SHORTENED = "validation shortened to"
-# The note where nobody knows how long a validation is, and it is not over soon.
-UNKNOWN = "validation of unknown length"
 _MOMENT_S = 0.35
 
 
@@ -140,8 +138,8 @@ class Validating:
         if self._limit is None:
             return (Pause(VALIDATION, every=examples),)
         if self._steps is None:
-            notes = (Note(UNKNOWN, self._limit),) if first else ()
-            return *notes, Pause(VALIDATION)
+            # Nobody knows what all of it costs.
+            return (Pause(VALIDATION),)
         share = self._limit / self._steps
         notes = (Note(SHORTENED, share),) if first else ()
         if self._apart:

@@ -1,15 +1,10 @@
 """What is known of a training before anything is changed: which changes apply to it."""
 
-import ast
-import inspect
 import math
 import sys
-import textwrap
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -19,8 +14,6 @@ from perfkit.questions.shared.loops import described
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.loop import Looping
-from perfkit.training.diagnose.script import is_held_in_loop
-from perfkit.training.diagnose.source import of_kind
 from perfkit.training.diagnose.training import (
     Training,
     epochs_between,
@@ -39,14 +32,12 @@ class Facts:
     """A training, looked at and run for a moment; JSON values only.
 
     Attributes:
-        model: Its name.
         parameters: Numbers it learns.
         layers: Names of its layers' classes, in order.
         data: The kind of its data, as ``Training.kind`` has it.
         batch: Examples of a step.
         steps: Of an epoch; None where nobody knows.
         endless: Whether one iterator goes on from epoch to epoch.
-        again: Whether a script calls fit again and again, for an epoch each time.
         ready_s: Seconds until its first step was done, making and tracing included.
         step_s: Seconds of a step, roughly.
         eager: Whether its steps run eagerly.
@@ -54,16 +45,13 @@ class Facts:
         counted: Whether the steps of an epoch can be counted, however many are made at
             a time.
         xla: Whether its step is compiled by XLA.
-        can_xla: Whether Keras would have XLA compile it, if asked to.
         metrics: Names of the metrics it was compiled with, the loss apart.
         callbacks: Names of the callbacks' classes, in order.
-        steering: Those of them that may change what is learnt.
-        following: Those of them that need results of the validation.
+        steering: Those of them that may change what is learnt, as one's own may.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
         validation_steps: Of a validation; None where nobody knows.
         validated: Epochs from one validation to the next; 0 where there is none.
-        asked: Epochs that ``fit`` is asked for; 0 where nobody knows.
         policy: The dtype policy that most of its layers have.
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
@@ -81,37 +69,31 @@ class Facts:
             eagerly, as ``"module:function"``.
         computes: What its steps compute eagerly in no such function: ``"layers"`` of
             Keras, ``"operations"`` alone, or "" for nothing.
-        drawn: What a step of such a loop draws itself: how many ``"batches"`` from
-            iterators over ``tf.data``, and how many ``"iterators"`` it makes.
+        iterators: How many iterators over ``tf.data`` a step of such a loop makes.
         lines: Whose work may be left out; see ``diagnose.causes.lines``.
         start: Of a race across backends: its first losses from the start that all sides
             share; see ``race.start``.
     """
 
-    model: str = ""
     parameters: int = 0
     layers: tuple[str, ...] = ()
     data: str = ""
     batch: int = 1
     steps: int | None = None
     endless: bool = False
-    again: bool = False
     ready_s: float = 0.0
     step_s: float = 0.0
     eager: bool = False
     steps_per_execution: int = 1
     counted: bool = True
     xla: bool = False
-    can_xla: bool = True
     metrics: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
-    following: tuple[str, ...] = ()
     progress: bool = False
     validation: bool = False
     validation_steps: int | None = None
     validated: float = 0
-    asked: int = 0
     policy: str = "float32"
     element: tuple[str, ...] = ()
     pipeline: dict[str, Any] = field(default_factory=dict)
@@ -126,7 +108,7 @@ class Facts:
     settings: dict[str, list[str]] = field(default_factory=dict)
     eager_calls: tuple[str, ...] = ()
     computes: str = ""
-    drawn: dict[str, float] = field(default_factory=dict)
+    iterators: float = 0.0
     lines: tuple[dict[str, Any], ...] = ()
     start: dict[str, Any] = field(default_factory=dict)
 
@@ -162,7 +144,6 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
     steps = try_read(steps_of, training, otherwise=None)
     callbacks = arguments.get("callbacks") or ()
     return Facts(
-        model=model.name,
         parameters=try_read(
             lambda: sum(math.prod(weight.shape) for weight in model.weights),
             otherwise=0,
@@ -170,24 +151,20 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
         layers=try_read(lambda: _classes(model.layers), otherwise=()),
         steps=steps,
         endless=bool(arguments.get("steps_per_epoch")),
-        again=training.epochs == 1 and is_held_in_loop(),
         eager=bool(model.run_eagerly) or _runs_eagerly(),
         # Keras 2 keeps it in a variable of its own.
         steps_per_execution=int(getattr(model, "steps_per_execution", 1)),
         counted=bool(steps) or updates_once(model),
         xla=bool(model.jit_compile),
-        can_xla=try_read(_can_xla, model, otherwise=True),
         metrics=try_read(metrics_of, model, otherwise=()),
         callbacks=_classes(callbacks),
         steering=_classes(c for c in callbacks if steers(c)),
-        following=_classes(c for c in callbacks if follows_validation(c)),
         progress=arguments.get("verbose", "auto") != 0,
         validation=epochs_between(arguments) > 0,
         validation_steps=try_read(
             validation_steps, arguments, training.data, otherwise=None
         ),
         validated=epochs_between(arguments),
-        asked=training.epochs,
         policy=max(set(policies), key=policies.count, default="float32"),
         padded=try_read(padded, model, batch, otherwise={}),
         **_of_data(training, batch),
@@ -198,60 +175,17 @@ def facts_of(training: Training, **run_facts: Any) -> Facts:
 # Those of Keras that change the learning rate or the weights, or end the training.
 _STEER = frozenset(
     {
-        *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"),
-        *("SwapEMAWeights", "TerminateOnNaN"),
-    }
-)
-# What code that does the same speaks of.
-_STEERED = frozenset(
-    {
-        *("optimizer", "learning_rate", "lr", "assign", "trainable"),
-        *("set_value", "set_weights", "load_weights", "stop_training"),
+        *("EarlyStopping", "LambdaCallback", "LearningRateScheduler"),
+        *("ReduceLROnPlateau", "SwapEMAWeights", "TerminateOnNaN"),
     }
 )
 
 
 def steers(callback: Any) -> bool:
-    """Whether it may change what is learnt, by all that its code speaks of."""
-    kinds = type(callback).__mro__
-    if any(kind.__name__ in _STEER for kind in kinds):
-        return True
-    parts = [part for owner in (callback, *kinds) for part in vars(owner).values()]
-    methods = (part for part in parts if isinstance(part, FunctionType | MethodType))
-    functions: Iterator[Any] = map(inspect.unwrap, methods)
-    # Keras's own speak of an optimizer to write down its learning rate.
-    custom = (f for f in functions if not str(f.__module__).startswith("keras."))
-    coded = (f for f in custom if hasattr(f, "__code__"))
-    return any(
-        _STEERED.intersection(_names_in_code(f.__code__)) or _alters(f) for f in coded
-    )
-
-
-def _alters(function: Any) -> bool:
-    """Whether it sets an attribute of the model, or of a part of it."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, TypeError):
-        return False
-    return any(
-        isinstance(node.ctx, ast.Store) and "model" in ast.unparse(node.value).lower()
-        for node in of_kind(ast.Attribute, tree)
-    )
-
-
-def _names_in_code(code: CodeType) -> Iterator[str]:
-    """All names that a function speaks of, in functions inside it as well."""
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _names_in_code(inner)
-
-
-def follows_validation(callback: Any) -> bool:
-    """Whether what it does depends on a result of each validation."""
-    followed = str(getattr(callback, "monitor", "")).startswith("val_")
-    # One that saves every epoch needs no result.
-    return followed and bool(getattr(callback, "save_best_only", True))
+    """Whether it may change what is learnt; nobody reads the code of one's own."""
+    kind = type(callback)
+    is_own = kind.__module__.partition(".")[0] not in ("keras", "tf_keras")
+    return is_own or kind.__name__ in _STEER
 
 
 def _runs_eagerly() -> bool:
@@ -262,17 +196,6 @@ def _runs_eagerly() -> bool:
 
 def _classes(objects: Iterable[Any]) -> tuple[str, ...]:
     return tuple(type(item).__name__ for item in objects)
-
-
-def _can_xla(model: Any) -> bool:
-    """Whether Keras takes it; where it refuses, it warns and goes on without."""
-    if model.jit_compile:
-        return True
-    with warnings.catch_warnings(action="ignore"):
-        model.jit_compile = True
-        is_accepted = bool(model.jit_compile)
-        model.jit_compile = False
-    return is_accepted
 
 
 def _of_data(training: Training, batch: Any) -> dict[str, Any]:
@@ -384,13 +307,12 @@ def facts_of_loop(looping: Looping, **run_facts: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     repeated = looping.repeated and looping.between_s <= LONG_BETWEEN_S
     return Facts(
-        model="a loop of your own",
         steps=looping.length or try_read(steps_of, training, otherwise=None),
         eager=_runs_eagerly(),
         loop=True,
         eager_calls=calls.eager() if calls else (),
         computes=calls.computes() if calls else "",
-        drawn=calls.draws_per_step() if calls else {},
+        iterators=calls.iterators_per_step() if calls else 0.0,
         epochs=min(looping.begun, looping.max_epochs) if repeated else 1,
         between_s=looping.between_s,
         **_of_data(training, batch),

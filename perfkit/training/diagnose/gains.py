@@ -7,7 +7,6 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
 from perfkit.findings.diagnosis import (
     TOGETHER,
-    WITHOUT_VALIDATION,
     Cause,
     Gain,
     Seconds,
@@ -116,8 +115,7 @@ def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     best change of the input, where there is one that brings something plain, and behind
     all else where nothing is wrong with its input. A
     callback that is left out does nothing any more: it comes behind what stops its
-    tracing, where that may bring as much. A training without validation comes behind
-    one that is validated more seldom, which is what there is to type.
+    tracing, where that may bring as much.
     """
 
     def place(cause: Cause) -> tuple[bool, float, bool]:
@@ -133,8 +131,6 @@ def _is_better_done(alternative: Cause, cause: Cause) -> bool:
     """Whether it can be had, or keeps what is done, where ``cause`` leaves that out."""
     if cause.cause == "input-bound":
         return alternative.cause in OF_INPUT and alternative.speedup.estimate >= PLAIN
-    if cause.change == WITHOUT_VALIDATION:
-        return alternative.cause == cause.cause and alternative is not cause
     as_much = alternative.speedup.high >= cause.speedup.low
     return cause.cause == "callback" and alternative.cause == _RETRACING and as_much
 

@@ -308,8 +308,6 @@ _LEFT_OUT = frozenset({"__pycache__", "perfkit-findings"})
 _LINKED = frozenset({".git", ".hg", ".venv", "venv", "node_modules"})
 # Where libraries make files and folders of their own in a home.
 _SHARED = (".cache", ".config", ".local", ".keras/datasets", ".keras/models", ".keras")
-# From <linux/fs.h>.
-_CLONE = 0x40049409
 
 
 def copied(path: str) -> str:
@@ -369,20 +367,7 @@ class _File(NamedTuple):
             return
         # A file that this user cannot read is none that the training reads.
         with contextlib.suppress(OSError):
-            if not self._clone():
-                shutil.copyfile(self.source, self.target)
-            shutil.copystat(self.source, self.target)
-
-    def _clone(self) -> bool:
-        """Share the blocks of the file with its copy; False where the disk cannot."""
-        if sys.platform != "linux":
-            return False
-        with open(self.source, "rb") as source, open(self.target, "wb") as target:
-            try:
-                fcntl.ioctl(target, _CLONE, source.fileno())
-            except OSError:
-                return False
-        return True
+            shutil.copy2(self.source, self.target)
 
 
 @dataclass

@@ -96,7 +96,6 @@ class StepCounter:
         self._steps, self._began = 0, time.perf_counter()
 
 
-ITERATORS, BATCHES = "iterators", "batches"
 # What a loop computes itself: by models and layers of Keras, or by operations alone.
 LAYERS, OPERATIONS = "layers", "operations"
 # Of the steps, in how many something has to be called to be a part of them.
@@ -118,7 +117,7 @@ class LoopCalls:
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
         self._itself: Counter[str] = Counter()
-        self._draws: Counter[str] = Counter()
+        self._iterators = 0
 
     def begin(self) -> None:
         """Listen from now on; called from where the loop asks for its batches."""
@@ -128,11 +127,7 @@ class LoopCalls:
 
             _before(tf.GradientTape, "gradient", self._hear_eager)
             _before(keras.Layer, "__call__", lambda f: self._hear_eager(f, LAYERS))
-            data = tf.data.Dataset
-            _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
-            _before(
-                iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
-            )
+            _before(tf.data.Dataset, "__iter__", self._hear_iterator)
         self._loop |= {f.f_code for f in outwards(sys._getframe(1)) if is_own(f)}
 
     def step(self) -> None:
@@ -154,10 +149,9 @@ class LoopCalls:
         often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= limit)
         return next(often, "") if limit > 0 else ""
 
-    def draws_per_step(self) -> dict[str, float]:
-        """How many iterators a step makes and how many batches it draws from any."""
-        steps = max(1, self.steps)
-        return {name: count / steps for name, count in self._draws.items()}
+    def iterators_per_step(self) -> float:
+        """How many iterators over datasets a step makes itself."""
+        return self._iterators / max(1, self.steps)
 
     def _hear_eager(self, frame: FrameType, kind: str = OPERATIONS) -> None:
         import tensorflow as tf
@@ -169,9 +163,9 @@ class LoopCalls:
             counter, key = (self._eager, name) if name else (self._itself, kind)
             counter[key] += 1
 
-    def _hear(self, kind: str, frame: FrameType) -> None:
+    def _hear_iterator(self, frame: FrameType) -> None:
         is_loop = frame.f_code in self._loop or self._user_function(frame) is not None
-        self._draws[kind] += is_loop and not self._over
+        self._iterators += is_loop and not self._over
 
     def _user_function(self, frame: FrameType) -> FrameType | None:
         """The user's function that the loop called and that led to a frame."""
@@ -183,13 +177,6 @@ class LoopCalls:
                 # A train_step of theirs may be called by Keras, in a graph of its own.
                 below = outer if is_own(outer) else None
         return None
-
-
-def iterator_class() -> Any:
-    """The class of the iterators over datasets."""
-    import tensorflow as tf
-
-    return type(iter(tf.data.Dataset.range(1)))
 
 
 def _before(holder: Any, name: str, hear: Callable[[FrameType], None]) -> None:

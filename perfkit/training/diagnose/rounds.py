@@ -18,7 +18,6 @@ from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.diagnosis import MUCH, TOGETHER
-from perfkit.findings.text import as_budget
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 
@@ -41,8 +40,6 @@ _MOST_OF_IT, _SEEN_SHARE = 0.4, 0.85
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
-# Among the facts of a diagnosis: the budget to give the next one, in a sentence.
-ADVICE = "advice"
 
 
 class Planned(NamedTuple):
@@ -76,11 +73,6 @@ def round_s(facts: Facts) -> float:
     return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
-def _to_give(budget_s: float, training: str) -> str:
-    """A budget in full tens of seconds."""
-    return as_budget(10 * math.ceil(budget_s / 10), training)
-
-
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
     """Plan what is left of a budget once the first look has spent so much of it.
 
@@ -107,22 +99,6 @@ def without_turns_s(facts: Facts) -> float:
     """Seconds that a training needs in which nothing takes turns: a loop of its own."""
     needed = facts.ready_s + _LOOP_ROUNDS * round_s(facts)
     return min(LONGEST_S, max(_SHORTEST_S, needed))
-
-
-def without_turns_in_words(facts: Facts, budget_s: float, training: str = "") -> str:
-    """What to give such a training, where its budget is smaller; "" where it is not."""
-    needed = without_turns_s(facts)
-    if budget_s >= needed:
-        return ""
-    return f"To see what helps, give {_to_give(needed, training)}."
-
-
-def in_words(facts: Facts, plan: Planned, training: str = "") -> str:
-    """What to give where the plan has no fresh processes; "" where it has them."""
-    if plan.fresh_s:
-        return ""
-    needed = _to_give(plan.budget_s + 2 * round_s(facts), training)
-    return f"To confirm in fresh processes what helps, give {needed}."
 
 
 AS_GIVEN = "as given"

@@ -31,7 +31,6 @@ from greenlet import getcurrent, greenlet
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.text import plain
 from perfkit.machine.environment import is_legacy
-from perfkit.training.account.places import repeated
 from perfkit.training.diagnose import source
 from perfkit.training.diagnose.guard import copied
 from perfkit.training.diagnose.source import FITS, called_name, fit_calls, parse
@@ -64,11 +63,6 @@ def hand_over(result: Any) -> None:
     above = getcurrent().parent
     assert above is not None
     above.switch(result)
-
-
-def is_held_in_loop() -> bool:
-    """Whether the script that was held last would come to that place again."""
-    return any(repeated(worker.gr_frame) for worker in _greenlets[-1:])
 
 
 # What stands in each step of a loop of one's own.
@@ -245,26 +239,6 @@ def _is_over_range(loop: _Loop) -> bool:
     return isinstance(over, ast.Call) and called_name(over) == "range"
 
 
-def trains_either_way(marked: ast.Module) -> bool:
-    """Whether an ``if`` chooses between ``fit`` and a loop, whose steps are marked."""
-    for ways in _ways(marked):
-        for loop_body, fit_body in itertools.permutations(ways):
-            if MARK in source.names_in(*loop_body) and any(map(fit_calls, fit_body)):
-                return True
-    return False
-
-
-def _ways(tree: ast.AST) -> Iterator[tuple[list[ast.stmt], list[ast.stmt]]]:
-    """What each ``if`` chooses between: one that returns, and all that follows it."""
-    for node in ast.walk(tree):
-        for _, block in ast.iter_fields(node):
-            for at, statement in enumerate(block if isinstance(block, list) else ()):
-                if isinstance(statement, ast.If):
-                    returns = isinstance(statement.body[-1], ast.Return)
-                    follows = block[at + 1 :] if returns else []
-                    yield statement.body, [*statement.orelse, *follows]
-
-
 # Methods of dicts, bars and environments that steps may be called by as well.
 _COMMON = frozenset({"update", "step", "add", "append", "get", "write"})
 # Their search calls fit, somewhere within.
@@ -302,7 +276,7 @@ class Script:
         keras = load_keras()
         tree, looped = parse(self.path), parse(self.path)
         line, steps = self.line_of_fit(tree), MarkSteps(looped).count
-        loops = not source.trains_by_fit(tree) or trains_either_way(looped)
+        loops = not source.trains_by_fit(tree)
         code = compile(looped if loops else tree, self.path, "exec")
         main = self._main()
         real, training = keras.Model.fit, None

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from importlib import import_module
 from operator import attrgetter
 from types import FrameType
@@ -26,8 +26,7 @@ class Setting:
 
     Attributes:
         cause: What a gain without it proves, such as ``"threads"``.
-        line: As it is typed, ``{}`` standing for its value: a call, or a variable of
-            the environment.
+        line: The call as it is typed, ``{}`` standing for its value.
         value: What it is set to here; anything false where it is not set.
         aliases: Other names of the function that is called.
     """
@@ -38,14 +37,9 @@ class Setting:
     aliases: tuple[str, ...] = ()
 
     @property
-    def variable(self) -> str:
-        """The variable of the environment that it is; "" for a call."""
-        return self.line.split('"')[1] if self.line.startswith("os.environ") else ""
-
-    @property
     def setters(self) -> tuple[str, ...]:
-        """Every name of the function that sets it; none for a variable."""
-        return () if self.variable else (self.line.partition("(")[0], *self.aliases)
+        """Every name of the function that sets it."""
+        return self.line.partition("(")[0], *self.aliases
 
 
 def read_settings() -> dict[str, list[str]]:
@@ -91,22 +85,12 @@ def _noting(
 
 
 def leave_off(cause: str) -> None:
-    """Keep this process from setting what such a gain would prove, from now on."""
-    for setting in SETTINGS:
-        if setting.cause != cause:
-            continue
-        if setting.variable:
-            _ignored().add(setting.variable)
-            os.environ.pop(setting.variable, None)
-        for name in setting.setters:
-            _silence(name)
-
-
-def _silence(name: str) -> None:
-    """Let a public function do nothing; one that this release lacks sets nothing."""
-    holder, function = _holder_of(name)
-    if hasattr(holder, function):
-        setattr(holder, function, lambda *args, **kwargs: None)
+    """Let no function of this process set what such a gain would prove, from now on."""
+    for name in (name for s in SETTINGS if s.cause == cause for name in s.setters):
+        holder, function = _holder_of(name)
+        # One that this release lacks sets nothing.
+        if hasattr(holder, function):
+            setattr(holder, function, lambda *args, **kwargs: None)
 
 
 def _holder_of(name: str) -> tuple[Any, str]:
@@ -116,22 +100,6 @@ def _holder_of(name: str) -> tuple[Any, str]:
     for part in inner:
         holder = getattr(holder, part, None)
     return holder, function
-
-
-@cache
-def _ignored() -> set[str]:
-    """The variables that libraries of this process see no more, whoever sets them."""
-    names: set[str] = set()
-    environment: Any = type(os.environ)
-    setting = environment.__setitem__
-
-    def for_python_alone(self: Any, key: str, value: str) -> None:
-        setting(self, key, value)
-        if key in names:
-            os.unsetenv(key)
-
-    environment.__setitem__ = for_python_alone
-    return names
 
 
 def other_than_cores(number: object) -> str:
@@ -151,22 +119,14 @@ def _threads(kind: str) -> Callable[[], str]:
     return lambda: other_than_cores(_told_by("tensorflow", getter)())
 
 
-def _thread_variable(name: str) -> Callable[[], str]:
-    return lambda: other_than_cores(os.environ.get(name))
+def _checks_numerics() -> bool:
+    """Whether an observer looks for NaN in every operation of this thread."""
+    # Kept for each thread apart, and told by nothing public.
+    from tensorflow.python.eager import context
 
-
-def _watching(observer: str) -> Callable[[], bool]:
-    """Whether an observer of this class sees every operation of this thread."""
-
-    def value() -> bool:
-        # Kept for each thread apart, and told by nothing public.
-        from tensorflow.python.eager import context
-
-        watching = getattr(context.context(), "op_callbacks", ())
-        owners = (getattr(callback, "__self__", None) for callback in watching)
-        return any(type(owner).__name__ == observer for owner in owners)
-
-    return value
+    watching = getattr(context.context(), "op_callbacks", ())
+    owners = (getattr(callback, "__self__", None) for callback in watching)
+    return any(type(owner).__name__ == "CheckNumericsCallback" for owner in owners)
 
 
 def _told_by(module: str, path: str) -> Callable[[], object]:
@@ -185,12 +145,7 @@ SETTINGS = (
     Setting(
         "debugging",
         "tf.debugging.enable_check_numerics()",
-        _watching("CheckNumericsCallback"),
-    ),
-    Setting(
-        "debugging",
-        "tf.debugging.experimental.enable_dump_debug_info(...)",
-        _watching("_DumpingCallback"),
+        _checks_numerics,
     ),
     Setting(
         "debugging",
@@ -211,10 +166,6 @@ SETTINGS = (
         "threads",
         "tf.config.threading.set_inter_op_parallelism_threads({})",
         _threads("inter"),
-    ),
-    *(
-        Setting("threads", f'os.environ["{name}"] = "{{}}"', _thread_variable(name))
-        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     ),
 )
 

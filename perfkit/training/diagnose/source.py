@@ -1,19 +1,16 @@
-"""Code that is read and never run: its tree, what binds its names, and calls of fit."""
+"""Code that is read and never run: its tree, and its calls of fit."""
 
 import ast
 import itertools
 import json
 import re
 import tokenize
-from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def dotted(node: ast.AST) -> str:
@@ -71,77 +68,6 @@ def methods_of(*classes: ast.ClassDef) -> set[str]:
 def is_literal(node: ast.AST | None, value: object) -> bool:
     """Whether a node is that very constant, such as ``True``."""
     return isinstance(node, ast.Constant) and node.value is value
-
-
-def walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a scope itself, not in the functions and classes inside it."""
-    waiting = deque(ast.iter_child_nodes(scope))
-    while waiting:
-        node = waiting.popleft()
-        yield node
-        if not isinstance(node, Scope | ast.ClassDef):
-            waiting.extendleft([*ast.iter_child_nodes(node)][::-1])
-
-
-class Names:
-    """The scopes of a tree, and what binds each name in them.
-
-    A name is bound by an expression, a definition, a parameter (``ast.arg``), an import
-    (``ast.alias``), or, where its value is hidden as in a loop, by the name itself.
-    """
-
-    def __init__(self, tree: ast.Module) -> None:
-        self._parents = {
-            child: node
-            for node in ast.walk(tree)
-            for child in ast.iter_child_nodes(node)
-        }
-        self._bound: dict[ast.AST, dict[str, list[ast.AST]]] = {}
-
-    def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, from the inside out."""
-        while node in self._parents:
-            node = self._parents[node]
-            yield node
-
-    def function_of(self, node: ast.AST) -> Function | None:
-        """The function that a node stands in; None outside of all."""
-        return next((f for f in self.above(node) if isinstance(f, Function)), None)
-
-    def lookup(self, name: ast.Name) -> list[ast.AST]:
-        """All that binds a name in the innermost scope that knows it."""
-        for scope in self.above(name):
-            if isinstance(scope, Scope) and name.id in self.bound(scope):
-                return self.bound(scope)[name.id]
-        return []
-
-    def bound(self, scope: ast.AST) -> dict[str, list[ast.AST]]:
-        """Every name that a scope binds, with what binds it."""
-        if scope not in self._bound:
-            bindings: dict[str, list[ast.AST]] = defaultdict(list)
-            for node in walk_scope(scope):
-                if isinstance(node, Definition):
-                    bindings[node.name].append(node)
-                elif isinstance(node, ast.arg):
-                    bindings[node.arg].append(node)
-                elif isinstance(node, ast.alias):
-                    bindings[node.asname or node.name.split(".")[0]].append(node)
-                elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    bindings[node.id].append(self._value_of(node))
-            self._bound[scope] = dict(bindings)
-        return self._bound[scope]
-
-    def _value_of(self, name: ast.Name) -> ast.AST:
-        """What a name is assigned; the name itself where that is not seen."""
-        node = self._parents[name]
-        value = getattr(self._parents[node], "value", None)
-        if isinstance(node, ast.Tuple) and isinstance(value, ast.Tuple):
-            # Those of ``a, b = 1, 2`` stand side by side.
-            pairs = dict(zip(node.elts, value.elts, strict=False))
-            return pairs[name] if len(node.elts) == len(value.elts) else name
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value:
-            return node.value
-        return name
 
 
 # Of a script or a notebook.

@@ -150,10 +150,8 @@ def handed_over(returned: Any) -> Training:
         share = -(-_trained(data, arguments) // int(steps)) if steps else BATCH
         # As Keras shares the examples out.
         arguments["batch_size"] = share
-        # Of what is validated on Keras makes batches of its own size then.
         size = arguments.get("validation_batch_size")
-        size = size or _validated_at_once(data, arguments)
-        arguments["validation_batch_size"] = size
+        arguments["validation_batch_size"] = size or BATCH
     return Training(model, data, arguments, epochs)
 
 
@@ -284,17 +282,6 @@ def updates_once(model: Any) -> bool:
     return bool(not custom and optimizer and not gathers)
 
 
-def _validated_at_once(data: Any, arguments: dict[str, Any]) -> int:
-    """Examples of a batch of validation on arrays where ``fit`` is told no size."""
-    validation = arguments.get("validation_data")
-    steps = arguments.get("validation_steps")
-    if not steps or not (validation is None or kind_of(validation) == "arrays"):
-        return BATCH
-    trained = _trained(data, arguments)
-    count = _count(data) - trained if validation is None else _count(validation)
-    return -(-count // int(steps)) or BATCH
-
-
 def _trained(data: Any, arguments: dict[str, Any]) -> int:
     """How many examples of arrays are not held back for validation."""
     return int(_count(data) * (1 - float(arguments.get("validation_split") or 0)))
@@ -398,28 +385,12 @@ def _rows(array: Any, rows: slice) -> Any:
     """Some rows of an array, by their places; nothing of what is None."""
     if array is None:
         return None
-    tf = sys.modules.get("tensorflow")
-    if tf and isinstance(array, tf.SparseTensor):
-        first, last, _ = rows.indices(int(array.shape[0]))
-        row_shape = array.shape[1:]
-        begin = [first, *(0 for _ in row_shape)]
-        return tf.sparse.slice(array, begin, [last - first, *row_shape])
-    if hasattr(array, "tocsr"):
-        # Not every sparse matrix of SciPy has rows.
-        array = array.tocsr()
     # A table of pandas takes numbers for what its rows are called.
     return getattr(array, "iloc", array)[rows]
 
 
 def _as_tensor(array: Any) -> Any:
-    """What Keras makes of a table or a sparse matrix; all else as it is."""
-    if hasattr(array, "tocoo") and backend_name() == "tensorflow":
-        import numpy as np
-        import tensorflow as tf
-
-        matrix = array.tocoo()
-        places = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
-        return tf.sparse.reorder(tf.SparseTensor(places, matrix.data, matrix.shape))
+    """What Keras makes of a table; all else as it is."""
     if hasattr(array, "iloc"):
         values = array.to_numpy()
         # Keras makes a column of a series.

@@ -19,7 +19,7 @@ from perfkit.findings.diagnosis import (
 )
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.text import as_budget, as_sentence
-from perfkit.training.diagnose import rounds, settings
+from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
 
@@ -85,7 +85,7 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
     advice = _REMEDIES.get(diagnosis.outcome, "")
     if not advice or (runs and not diagnosis.stopped):
         # Trials that the budget's end has cut off were stopped, too.
-        advice = _to_give(diagnosis) or _again(diagnosis)
+        advice = _again(diagnosis)
     if step_s:
         text = f"A step takes about {_short(step_s)}. {text}"
     headline = _NOT_KNOWN
@@ -98,7 +98,7 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
         headline=headline,
         much=text,
         sure="not known yet" if headline == _NOT_KNOWN else "",
-        because=tuple(reason for reason in because(diagnosis) if reason != advice),
+        because=tuple(because(diagnosis)),
         next=advice,
     )
 
@@ -259,11 +259,6 @@ def _subject(diagnosis: Diagnosis) -> str:
 
 def _between(diagnosis: Diagnosis) -> Iterator[str]:
     """What comes again in the real training and is in no rate here."""
-    if diagnosis.facts.get("again"):
-        yield (
-            "The script calls fit again and again. The rates here leave out what each "
-            "call costs beside its steps."
-        )
     between_s = float(diagnosis.facts.get("between_s") or 0)
     if between_s > LONG_BETWEEN_S:
         step_s = diagnosis.step.median_s if diagnosis.step else 0.0
@@ -310,18 +305,6 @@ def _again(diagnosis: Diagnosis) -> str:
     return f"Run again with {as_budget(2 * diagnosis.budget_s, diagnosis.training)}."
 
 
-def _to_give(diagnosis: Diagnosis) -> str:
-    """The budget to give the next run, in a sentence; "" where this one had it."""
-    return str(diagnosis.facts.get(rounds.ADVICE) or "")
-
-
-def because(diagnosis: Diagnosis) -> Iterator[str]:
-    """Say what the verdict rests on, a sentence or two each."""
-    if budget := _to_give(diagnosis):
-        yield budget
-    yield from _remarks(diagnosis)
-
-
 def _step(diagnosis: Diagnosis) -> str:
     step = diagnosis.step
     if step is None or not units.is_known(step.low, step.high):
@@ -337,7 +320,7 @@ def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
         yield Fact("A step, unchanged", median, f"{low} to {high}")
 
 
-def _remarks(diagnosis: Diagnosis) -> Iterator[str]:
+def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
     if uncontained := diagnosis.facts.get("uncontained"):
         yield str(uncontained)

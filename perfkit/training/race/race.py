@@ -430,7 +430,7 @@ def open_proof(
         patched = replace(script, path=str(path), lent=str(copy.top))
         sides = (
             Side(name=name_of(maker), maker=maker),
-            Side(name=NAME, maker=patched, retuned=patch.retuned),
+            Side(name=NAME, maker=patched),
         )
         typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
         return RaceSession(
@@ -445,7 +445,7 @@ def open_proof(
         raise
 
 
-def proof_of(raced: Finding, patch: Patch) -> Proof:
+def proof_of(raced: Finding) -> Proof:
     """Return the gain that the race shows, or why it proves none."""
     verdict, measured = raced.verdict, measurement(raced)
     interval = f" ({verdict.interval})" if verdict.interval else ""
@@ -455,9 +455,7 @@ def proof_of(raced: Finding, patch: Patch) -> Proof:
         reason = lower(next(iter(reasons), verdict.headline)).rstrip(".")
         is_open = bool(compared) and verdict.sure == "not known yet"
         return unproved(f"{reason}{interval}", is_open=is_open)
-    if patch.retuned:
-        learns = "but it learns differently"
-    elif learning.alike(measured, NAME, raced.baseline):
+    if learning.alike(measured, NAME, raced.baseline):
         learns = "same first losses"
     elif all(learning.first_losses(measured, NAME, raced.baseline)):
         learns = "no difference shown in first losses"

@@ -40,10 +40,6 @@ def hooked(**hooks):
     return model(), batches(), {"callbacks": [keras.callbacks.LambdaCallback(**hooks)]}
 
 
-def ones(examples=256):
-    return np.ones(examples, "float32")
-
-
 def raises():
     raise ValueError("no data today")
 
@@ -96,12 +92,6 @@ def takes_dicts():
 
 def dataset(*parts):
     return tf.data.Dataset.from_tensor_slices(parts).batch(16)
-
-
-def takes_dicts_of_arrays():
-    made, _ = takes_dicts()
-    x, y = arrays()
-    return made, ({"one": x, "other": x}, {"left": y, "right": y}), {"batch_size": 16}
 
 
 def weighs_its_classes():

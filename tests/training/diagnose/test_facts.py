@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import tensorflow as tf
 
 from perfkit.training.diagnose.facts import facts_of
@@ -69,9 +68,7 @@ def dense():
 
 
 ARRAYS = {
-    "csr": scipy.sparse.csr_matrix,
-    "coo": scipy.sparse.coo_matrix,
-    "sparse tensor": tf.sparse.from_dense,
+    "array": lambda rows: rows,
     "ragged tensor": lambda rows: tf.RaggedTensor.from_tensor(rows),
     # Its rows are called by numbers that are no places.
     "table": lambda rows: pd.DataFrame(rows, index=np.arange(ROWS)[::-1] / 2),
@@ -96,25 +93,7 @@ def test_rows_of_every_kind_are_counted_and_parted_by_their_places(made):
 
 
 def in_full(rows):
-    if isinstance(rows, tf.SparseTensor):
-        rows = tf.sparse.to_dense(rows)
     return np.array(rows.to_list()) if hasattr(rows, "to_list") else np.asarray(rows)
-
-
-@pytest.mark.parametrize(
-    ("more", "batch"),
-    [
-        ({}, 32),
-        # Keras shares all rows out over the steps that it is to validate on.
-        ({"validation_steps": 5}, 5),
-        ({"validation_steps": 5, "validation_batch_size": 3}, 3),
-    ],
-    ids=["default", "steps", "size"],
-)
-def test_a_batch_of_validation_holds_as_many_as_keras_puts_into_it(more, batch):
-    rows = dense(), np.ones(ROWS, "float32")
-    training = fits.training(rows, validation_data=rows, **more)
-    assert training.arguments["validation_batch_size"] == batch
 
 
 @pytest.mark.parametrize(

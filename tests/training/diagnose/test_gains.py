@@ -73,13 +73,6 @@ def test_a_callback_comes_behind_what_stops_its_tracing_and_brings_as_much():
     assert gains.rank((fixed, more)) == (more, fixed)
 
 
-def test_fewer_validations_come_before_none_at_all():
-    fewer = cause("validation", "validation every 5 epochs", 2.4)
-    none = cause("validation", "without validation", 4.4)
-    assert gains.rank((none, fewer)) == (fewer, none)
-    assert gains.rank((none,)) == (none,)
-
-
 def test_what_changes_the_learning_waits_for_a_defect():
     assert named(batch=3.0, without_logger=1.4) == ["callback"]
     assert named(batch=9.0, without_logger=1.3) == ["small-batch", "callback"]

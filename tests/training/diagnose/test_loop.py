@@ -7,7 +7,7 @@ from perfkit.engine.tick import Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left
 from perfkit.training.diagnose.causes import applicable
-from perfkit.training.diagnose.causes.surroundings import one_batch, one_iterator
+from perfkit.training.diagnose.causes.surroundings import one_iterator
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import facts_of_loop
 from perfkit.training.diagnose.loop import LoopCalls, Looping
@@ -178,18 +178,12 @@ def with_a_model():
 
 models = []
 data = tf.data.Dataset.range(3)
-batches = iter(tf.data.Dataset.range(100))
 seen = []
 
 
 def counting():
     for _ in steps(range(100)):
         pass
-
-
-def drawing():
-    for _ in steps(range(100)):
-        seen.append(int(next(batches)))
 
 
 def next_batch():
@@ -228,13 +222,11 @@ def script(monkeypatch):
     import tensorflow as tf
 
     # What listens is never taken off again: its process ends.
-    iterator = type(iter(tf.data.Dataset.range(1)))
     for of, name in (
         (tf.GradientTape, "gradient"),
         (keras.Layer, "__call__"),
         (keras.optimizers.Optimizer, "apply"),
         (tf.data.Dataset, "__iter__"),
-        (iterator, "__next__"),
     ):
         monkeypatch.setattr(of, name, getattr(of, name))
     module = types.ModuleType("a_script")
@@ -282,20 +274,17 @@ def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_sa
 @pytest.mark.parametrize(
     ("loop", "names"),
     [
-        # One that counts says nothing of its input; what it draws is its input.
         ("counting", set()),
-        ("drawing", {"without input"}),
-        ("drawing_anew", {"without input", "one iterator"}),
+        ("drawing_anew", {"one iterator"}),
     ],
 )
-def test_what_a_loop_draws_itself_is_its_input(script, loop, names):
+def test_a_loop_that_makes_iterators_itself_is_offered_one(script, loop, names):
     facts = facts_seen(getattr(script, loop))
     assert facts.counts
     changes, untested = applicable(facts)
     assert {one.name for one in changes} == names
-    assert ("input-bound" in untested) == (not names)
-    batches = facts.drawn.get("batches", 0.0)
-    assert batches == pytest.approx(float(bool(names)), abs=0.2)
+    assert "input-bound" in untested
+    assert facts.iterators == pytest.approx(float(bool(names)), abs=0.2)
 
 
 def test_one_iterator_goes_on_and_begins_again_at_its_end(script):
@@ -304,14 +293,3 @@ def test_one_iterator_goes_on_and_begins_again_at_its_end(script):
     looped(script.drawing_anew, Epochs(batch=1), most_told=6)
     assert script.seen == [0, 1, 2, 0, 1, 2]
     assert script.all_of_it() == [0, 1, 2]
-
-
-def test_without_input_one_batch_comes_again(script):
-    one_batch(None)
-    looped(script.drawing_anew, Epochs(batch=1), most_told=6)
-    assert set(script.seen) == {0}
-    assert script.all_of_it() == [0, 0, 0]
-    script.seen.clear()
-    looped(script.drawing, Epochs(batch=1), most_told=6)
-    assert len(script.seen) == 6
-    assert len(set(script.seen)) == 1

@@ -75,13 +75,11 @@ REFUSED = [
     ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
     ("of type str; give a batched", lambda: odd.fits("images/")),
     ("made no step, because its data are empty", lambda: odd.fits(odd.batches(0))),
-    ("made no step, because its data are empty", lambda: odd.fits(odd.arrays(0))),
     ("must yield at least one batch", lambda: odd.fits(lambda: (x for x in ()))),
     ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
     ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
     ("Error: the disk went away", lambda: odd.hooked(on_train_batch_begin=odd.fail)),
     ("OSError: [Errno 28] No space", lambda: odd.throws(OSError(28, "No space"))),
-    ("MemoryError: not enough", lambda: odd.throws(MemoryError("not enough"))),
     ("MemoryError.", odd.allocates_without_an_end),
 ]
 
@@ -141,8 +139,6 @@ TRAINED = [
     ("generator", None, None, lambda: odd.fits(odd.endless())),
     ("generator", 16, 20, lambda: odd.fits(odd.endless, steps_per_epoch=20)),
     ("tf.data", 16, 16, odd.takes_dicts),
-    ("arrays", 16, 16, odd.takes_dicts_of_arrays),
-    ("arrays", 16, 16, lambda: odd.fits((*odd.arrays(), odd.ones()), batch_size=16)),
     ("arrays", 32, 6, odd.weighs_its_classes),
     ("arrays", 16, 16, odd.gives_y_by_name),
     ("tf.data", 16, 16, odd.trains_in_a_strategy),

@@ -261,14 +261,6 @@ model.fit(x, y, batch_size=64, epochs=3)
     del sys.modules["keras_tuner"]
 
 
-def test_a_fit_that_comes_again_for_an_epoch_each_time_is_noted(script):
-    fit = "model.fit(x, y, epochs=1)"
-    once, each = f"{MODEL}\n{fit}", f"{MODEL}\nfor _ in range(3):\n    {fit}"
-    assert not facts_here(maker(script(once))).again
-    assert facts_here(maker(script(each))).again
-    assert not facts_here(maker(script(each.replace("epochs=1", "epochs=2")))).again
-
-
 STEPPING = """
 def step(b):
     tf.GradientTape()

@@ -65,9 +65,8 @@ def test_changes_that_are_in_each_other_s_way_are_not_all_to_be_made():
             {"between_s": 14.2},
             "Between epochs its own code took 14 s, beside 3.2 s of steps",
         ),
-        ({"again": True}, "The script calls fit again and again"),
     ],
-    ids=["short", "long", "calls"],
+    ids=["short", "long"],
 )
 def test_time_that_is_in_no_rate_is_said_beside_it(known, said, causes):
     found = diagnosis(causes=causes, facts={"steps": 100} | known)

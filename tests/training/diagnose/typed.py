@@ -14,7 +14,6 @@ CAUSES = {
     "prefetch": "no-prefetch",
     "16 steps at a time": "step-overhead",
     "graph": "eager",
-    **dict.fromkeys((f"batch ×{times}" for times in (2, 4, 8)), "small-batch"),
 }
 
 
@@ -22,8 +21,9 @@ def offered(name, facts):
     """A change as its cause offers it, or what its cause knows of all of them."""
     known = Facts(
         **{"batch": facts["batch"], "steps": 100, "eager": name == "graph"},
-        **{key: tuple(facts.get(key, ())) for key in ("callbacks", "steering")},
+        callbacks=tuple(facts.get("callbacks", ())),
         progress=True,
+        validation=True,
     )
     cause = KNOWN[CAUSES.get(name, "callback")]
     every = {getattr(one, "name", ""): one for one in cause.candidates(known)}

@@ -16,7 +16,6 @@ from perfkit.engine.trial import LOSSES
 from perfkit.errors import RunError
 from perfkit.findings import store
 from perfkit.findings.reports import TYPED
-from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race import race as races
 from perfkit.training.race.commits import changed
@@ -42,21 +41,15 @@ BEFORE, AFTER = b"run_eagerly=True", b'compile("sgd", "mse")'
 FALLING = [(10, 2.0), (20, 1.9), (30, 1.7)]
 
 
-def raced(rate, *, learns=FALLING, retuned=False, trials=(), **known):
+def raced(rate, *, learns=FALLING, trials=(), **known):
     """What was found of a race whose patched copy has this rate, its original 1000."""
     rates, notes = {"train.py": 1000.0, NAME: rate}, {"train.py": {LOSSES: FALLING}}
     if rate is None:
         del rates[NAME]
     rounds = len(rate) if isinstance(rate, tuple) else 3
     run = measured(rates, rounds, notes | {NAME: {LOSSES: learns}}, trials)
-    of = sides("train.py", NAME, retuned=retuned)
-    verdict = race(of, **{NAME: known}).verdict(run)
+    verdict = race(sides("train.py", NAME), **{NAME: known}).verdict(run)
     return of_run(run, experiment="race", verdict=verdict)
-
-
-def proof(rate, *, retuned=False, **more):
-    finding = raced(rate, retuned=retuned, **more)
-    return proof_of(finding, Patch(b"x", (), retuned=retuned))
 
 
 @pytest.fixture
@@ -69,7 +62,6 @@ def project(tmp_path, monkeypatch):
 
 
 CLOSE = [(10, 1.9), (20, 1.8), (30, 1.8)]
-OTHERWISE = {"retuned": True, "learns": [(20, 9.0)], "batch": 20, "steps": 50}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +70,12 @@ OTHERWISE = {"retuned": True, "learns": [(20, 9.0)], "batch": 20, "steps": 50}
         (3000.0, {}, r"3\.0 times as fast \(2\.9 to 3\.\d\), same first losses"),
         (3000.0, {"learns": CLOSE}, r"3.*\), no difference shown in first losses"),
         (3000.0, {"learns": []}, r"3.*\), its losses were not compared"),
-        (2000.0, OTHERWISE, r"2.*\), but it learns differently"),
         # A factor that is not known is not written.
         (3 * (4e3, 4e5), {}, "faster, by how much is not known yet, same first losses"),
     ],
 )
 def test_what_is_shown_to_be_faster_is_claimed_with_how_it_learns(rate, how, says):
-    found = proof(rate, **how)
+    found = proof_of(raced(rate, **how))
     assert found.helps
     assert re.fullmatch(f"as patched: {says}", found.says)
 
@@ -110,7 +101,7 @@ FAR, COPY = [(n, 9 * loss) for n, loss in FALLING], "the patched copy"
     ],
 )
 def test_what_is_not_shown_to_be_faster_is_no_patch_and_says_why(rate, how, said):
-    found = proof(rate, **how)
+    found = proof_of(raced(rate, **how))
     assert not found.helps
     assert found.says.startswith(f"There is no patch: {said}")
     assert ("run it again while nothing else runs" in found.says) is (rate == WAVERING)
@@ -144,29 +135,16 @@ def test_the_copy_finds_around_it_what_the_script_finds(
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize(
-    ("change", "after", "is_retuned"),
-    [
-        (GRAPH, AFTER, False),
-        (cause("small-batch", "batch ×2", 2.0), b"batch_size=20", True),
-    ],
-    ids=["graph", "batch"],
-)
-def test_the_race_holds_the_patched_text_against_the_script(
-    project, monkeypatch, change, after, is_retuned
-):
+def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
-    facts = {"data": "arrays", "batch": 10, "steps": 40}
-    found, made = diagnosis(causes=[change], facts=facts), maker("train.py")
+    found, made = diagnosis(causes=[GRAPH]), maker("train.py")
     session = open_proof(patch(found, made, project), made, seed=1)
     original, copied = session.experiment.sides
     assert original.maker == made
     assert BEFORE in Path(original.maker.path).read_bytes()
-    assert after in Path(copied.maker.path).read_bytes()
+    assert AFTER in Path(copied.maker.path).read_bytes()
     assert Path(copied.maker.path).name == "train.py"
     assert copied.maker.folder == str(project)
-    # A larger batch is known to learn otherwise.
-    assert [one.retuned for one in (original, copied)] == [False, is_retuned]
     session.stop()
     list(session.events())
     assert not Path(copied.maker.path).exists()

@@ -1,7 +1,7 @@
 """Batches: with less padding in each of them, and made ahead of the model."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from perfkit.training.diagnose.change import (
     Untested,
     of_data,
 )
-from perfkit.training.diagnose.code import Code, Splice, line_of_stage
+from perfkit.training.diagnose.code import Code, Splice, line_of_stage, require
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.pipeline import PADS, again, kind, rebuilt
 from perfkit.training.diagnose.training import (
     Training,
     as_batches,
@@ -29,102 +28,25 @@ from perfkit.training.diagnose.training import (
 # So many batches decide where lengths are split, into so many buckets.
 _SEEN, _PARTS = 8, 4
 _SHUFFLED = 10_000
-_BUCKETS_FIX = (
-    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
-    "batch: watch the validation loss."
-)
-# Fewer or other words in a batch may change what is learnt.
-_less = functools.partial(Change, combines=False)
-_in_buckets = functools.partial(
-    _less,
-    name="buckets of similar length",
-    do="Batch examples of similar length together",
-    mind="Each batch is then less random, so shuffle first.",
-)
 
 
 def padding(facts: Facts) -> Candidates:
-    """Pad batches no further than their longest example, or by similar length."""
-    pads = any(stage["kind"] == PADS for stage in facts.stages)
-    if facts.padded:
-        if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
-            reason = "perfkit cannot cut the padding where its texts come from"
-            yield Untested(reason)
-            return
-        yield _less(
-            name="cut to the longest",
-            changes="Each batch is cut to the longest of its texts.",
-            fix="keras.utils.pad_sequences for each batch, not for all texts at once, "
-            "or tf.data and padded_batch(...). Without a mask, watch the validation "
-            "loss, because the model sees less padding.",
-            apply=functools.partial(cut_to_longest, padding=facts.padded),
-        )
-        yield _in_buckets(
-            changes="A batch holds texts of similar length, cut to its longest.",
-            fix=_BUCKETS_FIX.format("on unpadded texts"),
-            apply=functools.partial(cut_by_length, padding=facts.padded),
-        )
-    elif pads:
-        if facts.pipeline.get("padded too far"):
-            yield Change(
-                name="padded to the longest",
-                kind="defect",
-                changes="Each batch is padded only to its own longest example.",
-                fix="padded_batch(...) without padded_shapes, or with None for the "
-                "length; keras.Input(shape=(None,)) takes any length",
-                apply=of_data(to_longest),
-            )
-        if facts.pipeline["cached"]:
-            reason = "nothing fills the cache in front of buckets beforehand"
-            yield Untested(reason)
-            return
-        yield _in_buckets(
-            changes="A batch holds examples of similar length and little padding.",
-            fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
-            apply=of_data(in_buckets),
-        )
-
-
-def to_longest(dataset: Any) -> Any:
-    """The pipeline with each batch padded to the longest of its examples."""
-    return rebuilt(
-        dataset,
-        lambda place, stage, before: (
-            again(stage, before, padded_shapes=None) if kind(stage) == PADS else None
-        ),
-    )
-
-
-def in_buckets(dataset: Any) -> Any:
-    """The pipeline with batches of examples of similar length."""
-
-    def bucketed(place: int, stage: Any, before: Any) -> Any:
-        if kind(stage) != PADS:
-            return None
-        length = functools.partial(_length, before.element_spec)
-        return _by_length(
-            before,
-            length,
-            int(stage._batch_size),
-            padding_values=stage._padding_values,
-            drop_remainder=bool(stage._drop_remainder),
-        )
-
-    return rebuilt(dataset, bucketed)
-
-
-def _by_length(data: Any, length: Callable[..., Any], size: int, **options: Any) -> Any:
-    """Batches of so many examples of similar length.
-
-    Raises:
-        BadParameterError: All examples have one length.
-    """
-    boundaries = _boundaries_of(data.map(length), size)
-    return data.bucket_by_sequence_length(
-        length,
-        bucket_boundaries=boundaries,
-        bucket_batch_sizes=[size] * (len(boundaries) + 1),
-        **options,
+    """Batches of texts of similar length, cut to their longest."""
+    if not facts.padded:
+        return
+    if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+        yield Untested("perfkit cannot cut the padding where its texts come from")
+        return
+    yield Change(
+        name="buckets of similar length",
+        changes="A batch holds texts of similar length, cut to its longest.",
+        fix="dataset.bucket_by_sequence_length(...) on unpadded texts. This changes "
+        "which texts share a batch: watch the validation loss.",
+        do="Batch texts of similar length together",
+        mind="Each batch is then less random, so shuffle first.",
+        apply=functools.partial(cut_by_length, padding=facts.padded),
+        # Fewer or other words in a batch may change what is learnt.
+        combines=False,
     )
 
 
@@ -138,28 +60,12 @@ def _boundaries_of(dataset: Any, size: int) -> list[int]:
     return boundaries
 
 
-def _length(spec: Any, *element: Any) -> Any:
-    """Return the largest of an element's sizes that its spec leaves open."""
-    import tensorflow as tf
-
-    parts = zip(tf.nest.flatten(element), tf.nest.flatten(spec), strict=True)
-    sizes = [
-        tf.shape(part)[axis]
-        for part, part_spec in parts
-        for axis, side in enumerate(part_spec.shape)
-        if side is None
-    ]
-    return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
-
-
-def cut_to_longest(training: Training, *, padding: dict[str, Any]) -> None:
-    """Cut each batch to the longest of its texts."""
-    batches, _ = _batches(training)
-    training.replace_data(_cut(batches, padding))
-
-
 def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
-    """Put texts of similar length into a batch, and cut it to the longest of them."""
+    """Put texts of similar length into a batch, and cut it to the longest of them.
+
+    Raises:
+        BadParameterError: All texts have one length.
+    """
     import tensorflow as tf
 
     def length(*text: Any) -> Any:
@@ -167,7 +73,14 @@ def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
         return _length_of_row(row, padding["front"])
 
     batches, size = _batches(training)
-    texts = _by_length(batches.unbatch(), length, size, no_padding=True)
+    examples = batches.unbatch()
+    boundaries = _boundaries_of(examples.map(length), size)
+    texts = examples.bucket_by_sequence_length(
+        length,
+        bucket_boundaries=boundaries,
+        bucket_batch_sizes=[size] * (len(boundaries) + 1),
+        no_padding=True,
+    )
     training.replace_data(_cut(texts, padding))
 
 
@@ -219,12 +132,10 @@ PADDING = KnownCause(
     do="Pad each batch only to its longest example",
     means="it computes on padding",
     offer=padding,
-    of_stages=True,
 )
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
 _AUTOTUNE = -1
-_ahead = functools.partial(Change, after=WITHOUT_INPUT)
 
 
 def no_prefetch(facts: Facts) -> Candidates:
@@ -236,11 +147,12 @@ def no_prefetch(facts: Facts) -> Candidates:
     elif facts.pipeline["rewrites"] and not _runs_ahead(facts.stages):
         yield Untested("TensorFlow adds a prefetch by itself")
     else:
-        yield _ahead(
+        yield Change(
             name="prefetch",
             changes="The pipeline makes batches ahead while the model works.",
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
             apply=of_data(lambda dataset: dataset.prefetch(_AUTOTUNE)),
+            after=WITHOUT_INPUT,
         )
 
 
@@ -255,34 +167,11 @@ def _runs_ahead(stages: Sequence[Mapping[str, Any]]) -> bool:
     return is_parallel or kinds[-1:] == ["map"] or kinds == ["map", "batch"]
 
 
-def host_to_device(facts: Facts) -> Candidates:
-    """Batches copied to the GPU ahead."""
-    if not facts.stages:
-        return
-    if not facts.pipeline.get("gpus"):
-        yield Untested("there is no GPU to copy batches to")
-        return
-    yield _ahead(
-        name="copied ahead",
-        changes="The next batches are copied to the GPU while it works on this one.",
-        fix='dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))',
-        apply=of_data(copied_ahead),
-    )
-
-
-def copied_ahead(dataset: Any) -> Any:
-    """Let batches be copied to the first GPU ahead; has to come last."""
-    import tensorflow as tf
-
-    return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
-
-
 def _type_prefetch(code: Code) -> Iterator[Splice]:
     """Make batches ahead, behind the last stage that ran."""
     calls = [call for _, call in code.stages()]
-    data = (calls[-1] if calls else None) or code.data
-    method = f".prefetch({code.tensorflow(data)}.data.AUTOTUNE)"
-    yield from code.text.call_on(data, method)
+    method = f".prefetch({code.tensorflow}.data.AUTOTUNE)"
+    yield from code.text.call_on(require(calls[-1]), method)
 
 
 NO_PREFETCH = KnownCause(
@@ -295,11 +184,4 @@ NO_PREFETCH = KnownCause(
     edit=_type_prefetch,
     line=line_of_stage(),
     of_stages=True,
-)
-HOST_TO_DEVICE = KnownCause(
-    id="host-to-device",
-    kind="defect",
-    do="Copy the batches to the GPU ahead",
-    means="copying its data to the device costs time",
-    offer=host_to_device,
 )

@@ -1,10 +1,9 @@
 """What a step is made for: so many examples, so many bits, and some signatures."""
 
-import ast
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfkit.findings.diagnosis import WITHOUT_INPUT
@@ -21,17 +20,8 @@ from perfkit.questions.shared.precision import (
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes.steps import UNCOUNTED
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
-from perfkit.training.diagnose.code import (
-    Code,
-    Splice,
-    Unsure,
-    fit_with,
-    line_of_definition,
-    require,
-    set_argument,
-)
+from perfkit.training.diagnose.code import line_of_definition, line_of_stage
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.source import keyword
 from perfkit.training.diagnose.training import (
     BATCH,
     Training,
@@ -50,6 +40,9 @@ def batch(facts: Facts) -> Candidates:
     """Make batches larger, as long as the data fill one."""
     if facts.loop:
         return
+    if facts.data not in ("arrays", "tf.data"):
+        yield Untested("perfkit joins no batches that your own Python makes")
+        return
     largest = facts.steps or max(_TIMES)
     fitting = [times for times in _TIMES if times <= largest]
     if not fitting:
@@ -66,7 +59,6 @@ def batch(facts: Facts) -> Candidates:
             fix=f"A batch {times} times as large{size}. Tune the learning rate again "
             "and watch the validation loss, because the model learns differently.",
             do=f"Make the batch {times} times as large",
-            edit=functools.partial(_batch_size, times=times),
             apply=functools.partial(enlarge, times=times),
             after="" if times == fitting[0] else f"batch ×{fitting[0]}",
             batches=times,
@@ -85,80 +77,8 @@ def enlarge(training: Training, *, times: int) -> None:
         size = int(arguments.get("batch_size") or BATCH)
         arguments.setdefault("validation_batch_size", size)
         arguments["batch_size"] = size * times
-    elif training.kind == "tf.data":
+    else:
         training.data = data.rebatch(examples_in(next(iter(data))) * times)
-    elif training.kind == "PyDataset":
-        training.data = _merged_items(data, times)
-    else:
-
-        def joined() -> Iterator[Any]:
-            batches = iter(data())
-            while group := list(itertools.islice(batches, times)):
-                yield merged(group)
-
-        training.data = joined
-
-
-def _merged_items(data: Any, times: int) -> Any:
-    import keras
-
-    count = data.num_batches
-
-    class Merged(keras.utils.PyDataset):  # type: ignore[misc]
-        """Items of the user's own, several at a time."""
-
-        @property
-        def num_batches(self) -> int | None:
-            return None if count is None else -(-count // times)
-
-        def __getitem__(self, index: int) -> Any:
-            first = index * times
-            last = first + times if count is None else min(first + times, count)
-            return merged([data[i] for i in range(first, last)])
-
-        def on_epoch_begin(self) -> None:
-            data.on_epoch_begin()
-
-        def on_epoch_end(self) -> None:
-            data.on_epoch_end()
-
-    return Merged(
-        workers=data.workers,
-        use_multiprocessing=data.use_multiprocessing,
-        max_queue_size=data.max_queue_size,
-    )
-
-
-def merged(batches: Sequence[Any]) -> Any:
-    """Several batches of the same structure as one."""
-    import numpy as np
-    import tensorflow as tf
-
-    return tf.nest.map_structure(
-        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *batches
-    )
-
-
-def _batch_size(code: Code, times: int) -> Iterator[Splice]:
-    """Several times as many examples in a batch."""
-    batch, name = code.facts.get("batch"), "batch_size"
-    if code.argument("steps_per_epoch"):
-        raise Unsure
-    call, value = None, code.value(name)
-    if code.facts.get("data") != "arrays":
-        batches = [node for stage, node in code.stages() if stage["kind"] == "batch"]
-        call = require(batches[-1] if batches else None)
-        value = require(keyword(call, name, 0))
-    # Only the size that ran is changed, as it is written.
-    if value is not None and code.number(value) != batch:
-        raise Unsure
-    size = f"{times * int(require(batch))}"
-    if isinstance(value, ast.Name):
-        size = f"{times} * {value.id}"
-    if call is None:
-        yield from fit_with(code, name, size)
-    else:
-        yield from set_argument(code, call, name, size, (name,))
 
 
 SMALL_BATCH = KnownCause(
@@ -169,6 +89,7 @@ SMALL_BATCH = KnownCause(
     mind="A larger batch learns differently: tune the learning rate again, and watch "
     "the validation loss.",
     offer=batch,
+    line=line_of_stage(lambda stage: stage["kind"] == "batch"),
     needs_fit=True,
 )
 

@@ -1,6 +1,5 @@
 """The stages of a pipeline: reordered, parallel, kept, and without Python."""
 
-import copy
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,6 @@ from perfkit.training.diagnose.pipeline import (
     chain,
     describe,
     is_serial,
-    kind,
     rebuilt,
     stacked,
     stage,
@@ -112,13 +110,6 @@ def no_cache(facts: Facts) -> Candidates:
     moved = " and ".join(stages[index]["kind"] for index in place["moved"])
     order = f", with the {moved} after it" if moved else ""
     fix = f".cache() after the {behind}{order}"
-    if inside := place.get("inside"):
-        # The maps that are typed come behind it, and may augment.
-        behind = f"{behind} inside {inside}"
-        kinds = [stage["kind"] for stage in stages]
-        shuffle = ".shuffle(n)" if "shuffle" in kinds else ""
-        fix = f"{inside}(..., batch_size=None), then .cache(){shuffle}.batch(b) right "
-        fix += "after it; its validation data need a .batch(b), too"
     yield _change(
         name="cache",
         changes=f"A cache keeps in memory what leaves the {behind}{order}; that takes "
@@ -147,13 +138,6 @@ def cached(training: Training, *, worth: Worth) -> None:
         training.data = keep_after(training.data, after, worth, moved)
 
 
-# Stages that give an element for each that they are given.
-_ONE_TO_ONE = ("map", "prefetch", "options")
-# A trial's epochs are short: of a longer buffer that holds less than all they would
-# see it filled, and never emptied without new work.
-_SMALL_SHARE = 0.1
-
-
 def per_example(facts: Facts) -> Candidates:
     """Batch before maps that do the same to a batch as to each example."""
     names = facts.pipeline.get("for batches") or []
@@ -169,60 +153,6 @@ def per_example(facts: Facts) -> Candidates:
         "works on a whole batch",
         apply=of_data(functools.partial(batch_first, count=len(names))),
     )
-
-
-def late_shuffle(facts: Facts) -> Candidates:
-    """A shuffle in front of the maps whose results it holds."""
-    stages = facts.stages
-    place = _late([stage["kind"] for stage in stages])
-    if place is None:
-        return
-    before = stages[place - 1]
-    size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
-    if count is None or (_SMALL_SHARE * count < size < count):
-        reason = (
-            "a short epoch does not show how long its buffer takes to fill and drain"
-        )
-        yield Untested(reason)
-        return
-    if count < 0:
-        yield Untested("endless data fill the buffer only once")
-        return
-    yield _change(
-        name="shuffle before map",
-        changes=f"The shuffle of {min(size, count)} elements holds the map's inputs, "
-        "so an epoch starts before they are all mapped.",
-        fix=f".shuffle({size}) before .map(...), not after it: the buffer fills at "
-        "once and takes less memory",
-        apply=shuffle_first,
-        own_pauses=True,
-    )
-
-
-def _late(kinds: Sequence[str]) -> int | None:
-    """The place of the first shuffle that follows a map; None where none does."""
-    for place, name in enumerate(kinds):
-        if name == "shuffle" and "map" in kinds[_first(kinds, place) : place]:
-            return place
-    return None
-
-
-def _first(kinds: Sequence[str], place: int) -> int:
-    """The first place of the stages before it that give element for element."""
-    first = place
-    while first > 1 and kinds[first - 1] in _ONE_TO_ONE:
-        first -= 1
-    return first
-
-
-def shuffle_first(training: Training) -> None:
-    """Put the first shuffle that follows maps in front of them."""
-    objects = chain(training.data)
-    kinds = [kind(stage) for stage in objects]
-    place = _late(kinds)
-    if place is not None:
-        objects.insert(_first(kinds, place), objects.pop(place))
-        training.data = stacked(objects)
 
 
 _FIXES = {
@@ -291,7 +221,7 @@ _INSTEAD = {
 
 
 def python_input(facts: Facts) -> Candidates:
-    """The results of Python made beforehand; a PyDataset also with more workers."""
+    """The results of Python made beforehand."""
     ways = facts.pipeline.get("python", [])
     if not ways or facts.counts:
         return
@@ -307,11 +237,10 @@ def python_input(facts: Facts) -> Candidates:
         if stage["python"] and stage["function"]
     ]
     where = f" in {' and '.join(maps)}" if maps else ""
-    workers = f"super().__init__(workers={cores()}) in the PyDataset"
-    less = f"{workers}, more work per call of NumPy"
+    less = f"super().__init__(workers={cores()}) in the PyDataset, more work per call"
     if facts.pipeline.get("keras"):
         # Nobody edits the constructor of a class of Keras's.
-        workers = less = f"generator.workers = {cores()} above fit"
+        less = f"generator.workers = {cores()} above fit"
     filled = {"cores": cores(), "where": where, "less": less}
     fixes = [_INSTEAD[way].format(**filled) for way in ways]
     yield _change(
@@ -323,15 +252,6 @@ def python_input(facts: Facts) -> Candidates:
         subject="Without Python in its input the training",
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
     )
-    if facts.data == "PyDataset" and facts.pipeline["workers"] < cores() > 1:
-        yield _change(
-            name=f"{cores()} workers",
-            changes=f"{cores()} Python threads make batches instead of "
-            f"{facts.pipeline['workers']}.",
-            fix=workers,
-            do=f"Let {cores()} workers make the batches",
-            apply=functools.partial(more_workers, workers=cores()),
-        )
 
 
 def made_beforehand(training: Training, *, worth: Worth) -> None:
@@ -342,13 +262,6 @@ def made_beforehand(training: Training, *, worth: Worth) -> None:
         training.data = _keep_batches(training.data, worth.steps)
     elif training.kind == "generator":
         training.data = _repeating(training.data, worth.steps)
-
-
-def more_workers(training: Training, *, workers: int) -> None:
-    """Let a PyDataset make so many batches at a time."""
-    # A copy, because the unchanged training goes on with the original.
-    training.data = copy.copy(training.data)
-    training.data.workers = workers
 
 
 def _without_python(dataset: Any, worth: Worth) -> Any:
@@ -421,7 +334,7 @@ def _type_parallel(code: Code) -> Iterator[Splice]:
     serial = [pair for pair in code.stages() if is_serial(pair[0])]
     for entry, stage_call in serial:
         call = require(stage_call)
-        value = f"{code.tensorflow(call)}.data.AUTOTUNE"
+        value = f"{code.tensorflow}.data.AUTOTUNE"
         by_place = _PARALLEL[entry["kind"]]
         yield from set_argument(code, call, "num_parallel_calls", value, by_place)
 
@@ -431,7 +344,8 @@ def _type_cache(code: Code) -> Iterator[Splice]:
     point = require(code.pipeline.get("cache"))
     if point["moved"]:
         raise Unsure
-    yield from code.text.call_on(code.result_of(point["after"]), ".cache()")
+    calls = [call for _, call in code.stages()]
+    yield from code.text.call_on(require(calls[point["after"]]), ".cache()")
 
 
 _input = functools.partial(
@@ -443,13 +357,6 @@ PER_EXAMPLE_MAP = _input(
     means="a map is called for each example instead of each batch",
     offer=per_example,
     line=line_of_stage(lambda stage: stage["kind"] == "batch"),
-)
-LATE_SHUFFLE = _input(
-    id="late-shuffle",
-    do="Shuffle before the map",
-    means="its shuffle buffer holds the results of an expensive map",
-    offer=late_shuffle,
-    line=line_of_stage(lambda stage: stage["kind"] == "shuffle", behind="map"),
 )
 SERIAL_MAP = _input(
     id="serial-map",

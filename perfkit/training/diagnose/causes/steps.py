@@ -1,6 +1,5 @@
 """How steps are run: with which settings, as a graph, several at a time, by XLA."""
 
-import ast
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +15,6 @@ from perfkit.training.diagnose.change import (
     Change,
     KnownCause,
     Untested,
-    nothing,
-    of_data,
 )
 from perfkit.training.diagnose.code import (
     Code,
@@ -25,7 +22,6 @@ from perfkit.training.diagnose.code import (
     Unsure,
     compile_with,
     delete,
-    is_true,
     line_of_compile,
     line_of_definition,
     only,
@@ -36,19 +32,17 @@ from perfkit.training.diagnose.code import (
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import OPERATIONS, is_own
 from perfkit.training.diagnose.source import (
-    Function,
+    Definition,
     called_name,
     dotted,
     is_literal,
     keyword,
-    methods_of,
     names_in,
 )
-from perfkit.training.diagnose.training import STEP_HOOKS, Training, see_every_step
+from perfkit.training.diagnose.training import Training, see_every_step
 
 # What is about the pipeline alone explains an input that is slow.
-_OF_INPUT = ("tf.data.", "options.")
-_POOL = "private_threadpool_size"
+_OF_INPUT = "tf.data."
 
 
 def left_off(
@@ -67,12 +61,7 @@ def left_off(
         changes: What it changes, ``{}`` standing for the lines.
         subject: As that of the change.
     """
-    size = facts.pipeline.get("threads")
-    # An option of the pipeline has the same effect; it is told as it is typed.
-    options: list[str] = []
-    if size and cause == "threads":
-        options = [f"options.threading.{_POOL} = {size}"]
-    lines = [*facts.settings.get(cause, ()), *options]
+    lines = facts.settings.get(cause)
     if not lines:
         return
     listed = " and ".join(f"`{line}`" for line in lines)
@@ -81,37 +70,16 @@ def left_off(
         changes=changes.format(listed),
         fix=f"Delete {listed}.",
         subject=subject,
-        apply=of_data(with_default_pool) if options else nothing,
         before=functools.partial(settings.leave_off, cause),
         after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
     )
 
 
-def with_default_pool(dataset: Any) -> Any:
-    """Let a pipeline have as many threads as there are cores."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.threading.private_threadpool_size = 0
-    return dataset.with_options(options)
-
-
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
-    lines = [*(code.facts.get("settings") or {}).get(cause, ())]
-    if cause == "threads" and code.pipeline.get("threads"):
-        lines.append(_POOL)
-    for line in require(lines):
-        assigned = [node for node, target in code.assignments if _sets(target, line)]
-        calls = [call for call in code.calls if _sets(call, line)]
-        yield from delete(code, only([*assigned, *calls]))
-
-
-def _sets(node: ast.expr, line: str) -> bool:
-    """Whether code sets what a line sets, its value being written in whatever way."""
-    assigned = ast.unparse(node).replace("'", '"') + " = "
-    name = line.partition("(")[0].split(".")[-1]
-    return called_name(node) == name or line.startswith(assigned)
+    for line in require((code.facts.get("settings") or {}).get(cause)):
+        name = line.partition("(")[0].split(".")[-1]
+        yield from delete(code, only(code.calls_of(name)))
 
 
 DEBUGGING = KnownCause(
@@ -273,7 +241,7 @@ def _without_run_eagerly(code: Code) -> Iterator[Splice]:
     """
     names = {*_STEPS, *names_in(*code.calls_of("compile"))}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
-    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Function))
+    overrides = (getattr(f, "name", "") in names for f in code.of_kind(Definition))
     if traced or any(overrides):
         raise Unsure
     yield from _without_eager(code)
@@ -286,17 +254,17 @@ _STEPS = ("train_step", "test_step", "call", "compute_loss", "update_state")
 def _without_eager(code: Code) -> Iterator[Splice]:
     for call in code.calls:
         at = place_of(call, "run_eagerly")
-        if at and called_name(call) == "compile" and is_true(code, value_at(*at)):
-            yield from code.text.remove(*at)
-        elif at and is_literal(value_at(*at), True):
+        if at and called_name(call) == "compile" and code.is_true(value_at(call, at)):
+            yield from code.text.remove(call, at)
+        elif at and is_literal(value_at(call, at), True):
             # A function of the user's own may need the argument.
-            yield from code.text.replace(*at, "run_eagerly=False")
+            yield from code.text.replace(call, at, "run_eagerly=False")
         if called_name(call) == "run_functions_eagerly":
             value = keyword(call, "run_eagerly", 0)
-            if value is not None and is_true(code, value):
+            if value is not None and code.is_true(value):
                 yield from delete(code, call)
     for node, target in code.assignments:
-        if called_name(target) == "run_eagerly" and is_true(code, node.value):
+        if called_name(target) == "run_eagerly" and code.is_true(node.value):
             yield from delete(code, node)
 
 
@@ -349,13 +317,17 @@ def step_overhead(facts: Facts) -> Candidates:
         note, seldom = "", ""
         if facts.callbacks:
             note = "; callbacks still see every step"
-            seldom = f"; Keras then calls callbacks once in {many} steps"
+            seldom = f"Keras then calls callbacks once in {many} steps, also one that "
+            seldom += "steers each of them."
         yield Change(
             name=f"{many} steps at a time",
             changes=f"Keras runs {many} steps per call instead of {current}{note}.",
-            fix=f"model.compile(..., steps_per_execution={many}){seldom}",
+            fix=f"model.compile(..., steps_per_execution={many})",
             do=f"Run {many} steps per call",
-            edit=functools.partial(_compile_steps, steps=many),
+            mind=seldom,
+            edit=functools.partial(
+                compile_with, name="steps_per_execution", value=f"{many}"
+            ),
             apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
             steps=many,
         )
@@ -369,18 +341,6 @@ def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> N
     training.model.steps_per_execution = steps
     training.trace_anew()
     see_every_step(training.arguments["callbacks"], epoch)
-
-
-def _compile_steps(code: Code, steps: int) -> Iterator[Splice]:
-    """Let a call make several steps, where no callback steers each of them."""
-    steering = code.facts.get("steering") or ()
-    for definition in code.of_kind(ast.ClassDef):
-        if definition.name in steering and methods_of(definition) & {*STEP_HOOKS}:
-            raise Unsure(
-                f"`{definition.name}` may steer each step, but Keras would call it "
-                f"once in {steps}."
-            )
-    yield from compile_with(code, "steps_per_execution", f"{steps}")
 
 
 STEP_OVERHEAD = KnownCause(
@@ -400,8 +360,6 @@ def xla(facts: Facts) -> Candidates:
         return
     if facts.eager:
         yield Untested("XLA cannot compile an eager step")
-    elif not facts.can_xla:
-        yield Untested("Keras refuses to compile this model with XLA")
     elif not facts.xla:
         yield Change(
             name="XLA",

@@ -11,7 +11,6 @@ half as high again.
 import ast
 import functools
 import itertools
-import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,29 +23,20 @@ from perfkit.findings.diagnosis import (
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.code import (
     Code,
-    Splice,
-    Unsure,
-    fit_with,
-    line_of_definition,
+    line_of,
     line_of_fit,
     line_of_stage,
-    require,
-    value_at,
+    only,
 )
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.loop import (
-    BATCHES,
-    ITERATORS,
     OFTEN,
     is_own,
-    iterator_class,
 )
-from perfkit.training.diagnose.source import called_name, dotted
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
-    epochs_between,
     first_batch,
     parted,
     steps_of,
@@ -56,7 +46,6 @@ from perfkit.training.diagnose.training import (
 # them, and no change shows that it is needless.
 _CALLBACK_DEFECT = 1.10
 _USUAL_DEFECT = 1.5
-_Real = Callable[[Any], Iterator[Any]]
 _REAL = "_perfkit_real"
 _FASTER = "Make the input faster"
 # Nothing is wrong there: how they become batches is Keras's own.
@@ -68,10 +57,8 @@ _ARRAYS = (
 
 def resident(facts: Facts) -> Candidates:
     """The ceiling without input, for every kind of data."""
-    has_batches = facts.drawn.get(BATCHES, 0.0) >= OFTEN
-    if facts.counts and not has_batches:
-        reason = "the loop gets numbers, and takes no batches from an iterator"
-        yield Untested(reason)
+    if facts.counts:
+        yield Untested("the loop gets numbers, and makes its batches of them itself")
         return
     in_memory = facts.data == "arrays"
     yield Change(
@@ -81,7 +68,7 @@ def resident(facts: Facts) -> Candidates:
         changes="One real batch stays in memory, and every step trains on it.",
         fix=_ARRAYS if in_memory else f"{_FASTER}.",
         subject="Without any input it",
-        apply=one_batch if facts.counts else keep_one_batch,
+        apply=keep_one_batch,
         ceiling=True,
     )
 
@@ -102,26 +89,7 @@ def keep_one_batch(training: Training) -> None:
 
 
 def one_iterator(training: Training) -> None:
-    """Let a new iterator of a dataset go on where the last one stopped."""
-    _iterate(lambda data, real: real(data.repeat()))
-
-
-def one_batch(training: Training) -> None:
-    """Give the first batch of a dataset, and of an iterator, again and again."""
-    _iterate(lambda data, real: itertools.cycle([*itertools.islice(real(data), 1)]))
-    first = dict[int, Any]()
-
-    def resident(real: _Real, iterator: Any) -> Any:
-        if id(iterator) not in first:
-            # The iterator is kept, so that no other object gets the same id.
-            first[id(iterator)] = iterator, real(iterator)
-        return first[id(iterator)][1]
-
-    _replace(iterator_class(), "__next__", resident)
-
-
-def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
-    """Give the user's code the iterator of ``make`` for every dataset that it iterates.
+    """Let a new iterator of a dataset go on where the last one stopped.
 
     A dataset of unknown length is left alone, because a loop over it would not end.
     """
@@ -129,12 +97,13 @@ def _iterate(make: Callable[[Any, _Real], Iterator[Any]]) -> None:
 
     iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
 
-    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
         count = int(data.cardinality())
         if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
         if id(data) not in iterators:
-            iterators[id(data)] = data, make(data, real)
+            # The dataset is kept, so that no other object gets the same id.
+            iterators[id(data)] = data, real(data.repeat())
         # A loop over a dataset, such as that of a validation, has to end.
         return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
 
@@ -206,7 +175,7 @@ def observers(facts: Facts) -> Candidates:
             fix="model.fit(..., verbose=2), which prints one line per epoch",
             do="Turn the progress bar off",
             subject=_WITHOUT_IT,
-            edit=lambda code: fit_with(code, "verbose", "2"),
+            line=line_of_fit,
             apply=without_progress_bar,
             after=after,
         )
@@ -242,8 +211,7 @@ def _without(facts: Facts, index: int, after: str) -> Change:
         do=do,
         mind=_STEERS if steering else "",
         subject=_WITHOUT_IT,
-        edit=functools.partial(_leave_out, name=name, number=before),
-        line=lambda code: line_of_definition(code, label),
+        line=functools.partial(_line_of_callback, name=name),
         apply=functools.partial(without_callback, index=index),
         after=after,
         needed=steering,
@@ -296,43 +264,10 @@ def without_progress_bar(training: Training) -> None:
     training.arguments["verbose"] = 0
 
 
-# What callbacks of Keras's write, and what may read that.
-_WRITE = ("ModelCheckpoint", "CSVLogger", "BackupAndRestore")
-_READ = (
-    *("load_model", "load_weights", "latest_checkpoint", "restore", "read_csv"),
-    *("genfromtxt", "loadtxt", "reader", "DictReader"),
-)
-
-
-def _leave_out(code: Code, name: str, number: int) -> Iterator[Splice]:
-    """Take a callback, of this class the one of this number, out of what fit gets."""
-    listed = [*(code.facts.get("callbacks") or ())]
-    within, place = require(code.argument("callbacks"))
-    value = value_at(within, place)
-    items = code.resolve(value)
-    # What steers the training is made cheaper, and stays.
-    if name not in listed or name in (code.facts.get("steering") or ()):
-        raise Unsure
-    if isinstance(items, ast.List | ast.Tuple):
-        elements = [code.resolve(item) for item in items.elts]
-        kinds = [called_name(e) if isinstance(e, ast.Call) else "" for e in elements]
-        if kinds.count(name) != listed.count(name):
-            raise Unsure
-        within = items
-        place = [at for at, kind in enumerate(kinds) if kind == name][number]
-        value = items.elts[place]
-    elif not isinstance(items, ast.Call) or called_name(items) != name:
-        raise Unsure
-    # One use gives it its name, one hands it over: any other may ask what it has seen.
-    uses = [node for node in code.nodes if dotted(node) == dotted(value) != ""]
-    if len(uses) > 2 or (name in _WRITE and code.calls_of(*_READ)):
-        label = f"{name} ({number + 1})" if number else name
-        raise Unsure(
-            f"Your code may read what `{name}` writes: keep it, and let it write less "
-            "often.",
-            do=f"Let `{label}` do less",
-        )
-    yield from code.text.remove(within, place)
+def _line_of_callback(code: Code, name: str) -> int:
+    """The line that defines a callback, or else the one that makes it."""
+    defined = [node for node in code.of_kind(ast.ClassDef) if node.name == name]
+    return line_of(only(defined or code.calls_of(name)))
 
 
 CALLBACK = KnownCause(
@@ -345,46 +280,32 @@ CALLBACK = KnownCause(
     needs_fit=True,
 )
 
-# Times as many epochs from one validation to the next.
-SELDOM = 5
-
 
 def validation(facts: Facts) -> Candidates:
-    """Validate never, and more seldom."""
+    """Validate never."""
     if facts.loop or not facts.validation:
         return
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
-    # Put off beyond the last epoch there would be none.
-    seldom = round(min(SELDOM * facts.validated, facts.asked or math.inf))
-    rarer = seldom > facts.validated
-    mind = ""
-    if facts.following and rarer:
-        listed = " and ".join(f"`{name}`" for name in dict.fromkeys(facts.following))
-        times = f"{seldom / facts.validated:g}"
-        mind = f"{listed} counts its patience in validations, so divide it by {times}; "
-        mind += "it then finds the best among the validated epochs only."
-    # It is legitimate work, as long as most of an epoch is training.
-    less = functools.partial(Change, inferred_if=SHORTENED, mind=mind)
-    fewer = f"model.fit(..., validation_freq={seldom}), or fewer" if rarer else "Fewer"
-    yield less(
+    yield Change(
         name=WITHOUT_VALIDATION,
         changes=f"No validation{steps} after every {often}.",
-        fix=f"{fewer} validation_steps, or a larger batch for validation",
+        fix="model.fit(..., validation_freq=5), fewer validation_steps, or a larger "
+        "batch for validation",
         subject=_WITHOUT_IT,
+        # It is legitimate work, as long as most of an epoch is training.
+        inferred_if=SHORTENED,
+        mind=_PATIENCE if _PATIENT.intersection(facts.callbacks) else "",
         apply=without_validation,
         after=group(facts),
     )
-    if not rarer:
-        return
-    yield less(
-        name=f"validation every {seldom} epochs",
-        changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",
-        fix=f"model.fit(..., validation_freq={seldom})",
-        do=f"Validate every {seldom} epochs",
-        apply=functools.partial(validate_seldom, epochs=seldom),
-        after=WITHOUT_VALIDATION,
-    )
+
+
+_PATIENT = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
+_PATIENCE = (
+    "EarlyStopping and ReduceLROnPlateau count their patience in validations, so with "
+    "fewer of them lower it."
+)
 
 
 def without_validation(training: Training) -> None:
@@ -399,12 +320,6 @@ def without_validation(training: Training) -> None:
         followed = getattr(callback, "monitor", None)
         if isinstance(followed, str):
             callback.monitor = followed.removeprefix("val_")
-
-
-def validate_seldom(training: Training, *, epochs: int) -> None:
-    """Validate after so many epochs, unless nothing is validated any more."""
-    if epochs_between(training.arguments):
-        training.arguments["validation_freq"] = epochs
 
 
 VALIDATION = KnownCause(
@@ -424,7 +339,7 @@ ENDLESS = "one endless iterator"
 def epoch_boundary(facts: Facts) -> Candidates:
     """No end of the data; in a loop of the user's own, one iterator for all steps."""
     if facts.loop:
-        if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
+        if facts.iterators >= OFTEN:
             yield Change(
                 name="one iterator",
                 kind="defect",
@@ -434,7 +349,6 @@ def epoch_boundary(facts: Facts) -> Candidates:
                 "next(batches) in it instead of next(iter(dataset)).",
                 do="Make one iterator before the loop",
                 apply=one_iterator,
-                after=WITHOUT_INPUT,
             )
         return
     if reason := _no_endless(facts):

@@ -44,8 +44,6 @@ _BUILT = {
     "_TakeDataset": ("take", "take", "count"),
     "CacheDataset": ("cache", "cache", "filename"),
 }
-# What pads the elements of a batch to one length.
-PADS = "padded batch"
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
     "TFRecordDatasetV2": "TFRecord files",
@@ -239,11 +237,6 @@ def _is_stateful(name: str) -> bool:
     return definition is not None and definition.is_stateful and name != "Assert"
 
 
-_ARGUMENTS = (
-    *("batch_size", "block_length", "buffer_size", "compression_type", "count"),
-    *("cycle_length", "deterministic", "drop_remainder", "num_parallel_calls"),
-    *("num_parallel_reads", "reshuffle_each_iteration"),
-)
 _WORK = ("map", "filter", "flat map", "interleave")
 
 
@@ -267,7 +260,6 @@ def stage(
         A JSON object:
 
         * ``"kind"``: in plain words, such as ``"map"`` or ``"TFRecord files"``;
-        * ``"arguments"``: as they were given; -1 is ``tf.data.AUTOTUNE``;
         * ``"parallel"``: whether it was told to do several elements at a time;
         * ``"random"``: whether it draws random numbers; a shuffle does, but for that of
           the files that an interleave reads;
@@ -275,9 +267,6 @@ def stage(
         * ``"python"``: the ways by which it calls Python;
         * ``"reads"``, ``"records"``: whether it reads files, or records out of them;
         * ``"works"``: whether elements leave it changed: it computes or reads;
-        * ``"elements"``: that leave it; None where nobody knows, -1 where there is no
-          end;
-        * ``"bytes"``: of one of them; None where that differs;
         * ``"texts"``: whether strings are among the parts of an element, all of them
           scalars;
         * ``"function"``: the name of the user's function that it calls; "" where it has
@@ -293,17 +282,10 @@ def stage(
     if kind_name == "Python generator":
         does["python"] = ("from_generator",)
     works = does["reads"] or bool(does["python"])
-    count = int(dataset.cardinality())
-    arguments = {name: getattr(dataset, f"_{name}", None) for name in _ARGUMENTS}
     return does | {
         "kind": kind_name,
-        "arguments": {
-            name: plain(value) for name, value in arguments.items() if value is not None
-        },
         "parallel": getattr(dataset, "_num_parallel_calls", None) is not None,
         "works": works or any(kind(part) in _WORK for part in parts),
-        "elements": None if count == UNKNOWN else count,
-        "bytes": _bytes(dataset.element_spec),
         "texts": _texts(dataset.element_spec),
         "function": _function(dataset),
         "line": [*vars(dataset).get(_LINE, ())],
@@ -332,19 +314,6 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
-
-
-def _bytes(spec: Any) -> int | None:
-    """Bytes of an element; None where its shape or its strings leave that open."""
-    import tensorflow as tf
-
-    size = 0
-    for part in tf.nest.flatten(spec):
-        count = part.shape.num_elements() if isinstance(part, tf.TensorSpec) else None
-        if count is None or part.dtype == tf.string:
-            return None
-        size += count * part.dtype.size
-    return size
 
 
 def _texts(spec: Any) -> bool:

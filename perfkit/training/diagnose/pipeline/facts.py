@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from perfkit.machine.limits import free_bytes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.pipeline import (
-    PADS,
     beneath,
     branches,
     chain,
@@ -23,7 +21,6 @@ from perfkit.training.diagnose.pipeline import (
     stage,
 )
 from perfkit.training.diagnose.pipeline.memory import cache_point, is_cached
-from perfkit.training.diagnose.settings import other_than_cores
 from perfkit.training.diagnose.training import Training
 
 _LOOKED_AT = 8
@@ -72,24 +69,19 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
     Returns:
         For every kind of data ``"python"``, the ways by which Python is called for
-        each element; for a PyDataset also its ``"workers"``, and ``"keras"``, whether
-        its class is one of Keras's. For tf.data
+        each element; for a PyDataset also ``"keras"``, whether its class is one of
+        Keras's. For tf.data
 
         * ``"stages"``: see ``pipeline.stage``; the source comes first;
-        * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
-          keeps elements from epoch to epoch, draws, reads files, or is last and makes
-          batches ahead;
+        * ``"cached"``, ``"reads"``, ``"prefetched"``: whether a stage keeps elements
+          from epoch to epoch, reads files, or is last and makes batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
-        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right,
-          with ``"inside"``: the function of Keras's that makes this stage, if one does;
+        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right;
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
-        * ``"gpus"``: how many there are;
         * ``"for batches"``: names of the functions of the maps that may follow the
           batch, the last one first;
-        * ``"padded too far"``: whether it pads further than its elements ask for;
-        * ``"threads"``: of a pool of its own, where these are not as many as cores;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel and adds a
           prefetch by itself;
 
@@ -97,8 +89,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
     """
     if training.kind == "PyDataset":
         of_keras = type(training.data).__module__.startswith("keras.")
-        workers = int(training.data.workers)
-        return {"python": ["PyDataset"], "workers": workers, "keras": of_keras}
+        return {"python": ["PyDataset"], "keras": of_keras}
     if training.kind == "generator":
         return {"python": ["generator"]}
     if training.kind != "tf.data":
@@ -109,8 +100,6 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:
-    import tensorflow as tf
-
     objects = chain(dataset)
     stages = describe(objects)
     hidden = any(kind(part) == "cache" for part in beneath(objects[0]))
@@ -129,15 +118,11 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "stages": stages,
         "cached": hidden or is_cached(objects),
         "hidden cache": hidden,
-        "random": any(stage["random"] for stage in stages),
         "reads": any(stage["reads"] for stage in stages),
         "prefetched": ends[-1:] == ["prefetch"],
         "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
-        "gpus": len(tf.config.list_physical_devices("GPU")),
         "for batches": [stage(part)["function"] for part in for_batches(objects)],
-        "padded too far": too_far(objects),
-        "threads": other_than_cores(options.threading.private_threadpool_size),
         "rewrites": False not in switches,
     }
     return facts | _cache(objects, cache_point(stages))
@@ -151,51 +136,10 @@ def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
     count = int(before.cardinality())
     if count < 0 and all(kind(part) in _ONE_TO_ONE for part in leading[1:]):
         count = records(objects[0]) or -1
-    inside = _inside(leading[-1])
-    place = point | ({"inside": inside} if inside else {})
     if count < 0:
         reason = "the number of elements is unknown, so they may not fit"
-        return {"cache": place, "bytes": None, "why": reason}
-    return {"cache": place, "bytes": count * element_bytes(before), "why": ""}
-
-
-def _inside(stage: Any) -> str:
-    """The function of Keras's that makes a stage; "" where a pipeline's author does."""
-    # Examples are zipped with their targets; batches would be an author's own to zip.
-    parts = [*beneath(stage)] if kind(stage) == "zip" else [stage]
-    mapped = [getattr(part, "_map_func", None) for part in parts]
-    made_by = {_of_keras(function) for function in mapped if function is not None}
-    batched = any(kind(part) == "batch" for part in parts)
-    return made_by.pop() if len(made_by) == 1 and not batched else ""
-
-
-def _of_keras(mapped: Any) -> str:
-    module = str(getattr(getattr(mapped, "_func", None), "__module__", ""))
-    match = re.fullmatch(r"keras\..*\.(\w+_dataset)_utils", module)
-    origin = "array" if match and match[1].startswith("timeseries") else "directory"
-    return f"{match[1]}_from_{origin}" if match else ""
-
-
-def too_far(objects: list[Any]) -> bool:
-    """Whether a stage pads to a fixed length where its elements leave it open."""
-    return any(
-        padded is not None and needed is None
-        for stage in objects
-        if kind(stage) == PADS
-        for padded, needed in zip(
-            _sides(stage.element_spec, 1),
-            _sides(stage._input_dataset.element_spec),
-            strict=False,
-        )
-    )
-
-
-def _sides(spec: Any, begin: int = 0) -> list[int | None]:
-    """The sizes of all parts of an element, from one axis on; None where open."""
-    import tensorflow as tf
-
-    shapes = [part.shape for part in tf.nest.flatten(spec)]
-    return [side for shape in shapes if shape.rank for side in list(shape)[begin:]]
+        return {"cache": point, "bytes": None, "why": reason}
+    return {"cache": point, "bytes": count * element_bytes(before), "why": ""}
 
 
 # Which maps do the same to a batch at once as to each of its examples: nobody can tell

@@ -4,7 +4,6 @@ import itertools
 import math
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from perfkit import units
-from perfkit.engine.worker import MARK
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose.pipeline import UNKNOWN, chain, kind, rebuilt, stacked
 from perfkit.training.diagnose.training import Training
@@ -148,8 +146,8 @@ def leave_files_alone(training: Training) -> None:
 def fill_caches(training: Training, worth: Worth) -> None:
     """Fill the caches of a pipeline beforehand: short epochs never would.
 
-    One that no epoch reads to its end is left as it is, because TensorFlow throws it
-    away after each epoch.
+    One that no epoch may read to its end is left as it is, because TensorFlow throws
+    it away after each epoch.
     """
     if training.kind != "tf.data":
         return
@@ -157,7 +155,7 @@ def fill_caches(training: Training, worth: Worth) -> None:
 
     def filled(at: int, before: Any, file: str) -> Any:
         behind = stages[at + 1 :]
-        if not _reads_all(before, behind):
+        if not _reads_all(behind):
             return before.cache(file)
         return _keep_epoch(before, behind, worth, file)
 
@@ -167,33 +165,14 @@ def fill_caches(training: Training, worth: Worth) -> None:
 def is_cached(stages: Sequence[Any]) -> bool:
     """Whether one of these stages is a cache that an epoch fills."""
     return any(
-        kind(stage) == "cache" and _reads_all(stages[at - 1], stages[at + 1 :])
+        kind(stage) == "cache" and _reads_all(stages[at + 1 :])
         for at, stage in enumerate(stages)
     )
 
 
-def _reads_all(dataset: Any, behind: Sequence[Any]) -> bool:
-    """Whether the stages behind a dataset read all of it in an epoch."""
-    ahead = 0
-    for place, stage in enumerate(behind):
-        elements = per_step(list(behind[:place]))
-        if kind(stage) in _UNEVEN:
-            # How many these take is not known beforehand.
-            return True
-        if kind(stage) == "shuffle":
-            ahead += int(stage._buffer_size) * elements
-        elif kind(stage) == "skip":
-            ahead += int(stage._count) * elements
-        elif kind(stage) == "take" and int(stage._count) >= 0:
-            return _holds_at_most(dataset, int(stage._count) * elements + ahead)
-    return True
-
-
-def _holds_at_most(dataset: Any, count: int) -> bool:
-    cardinality = int(dataset.cardinality())
-    if cardinality == UNKNOWN:
-        cardinality = sum(1 for _ in dataset.take(count + 1))
-    return 0 <= cardinality <= count
+def _reads_all(behind: Sequence[Any]) -> bool:
+    """Whether an epoch surely reads all of a cache that these stages follow."""
+    return not any(kind(stage) == "take" and int(stage._count) >= 0 for stage in behind)
 
 
 def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
@@ -214,36 +193,6 @@ def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
     return rebuilt(dataset, changed)
 
 
-# Files here are held in memory.
-_IN_MEMORY = Path("/dev/shm")
-# What is open as long as this process lives; its end is what the shells wait for.
-_waiting: list[subprocess.Popen[bytes]] = []
-
-
-def scratch() -> str:
-    """Make a folder that is removed once this process has ended.
-
-    Its files lie in memory where the system offers that. There nobody tidies up, and a
-    trial is ended by a signal that it cannot hear: a shell waits for the end of its
-    standard input and removes the folder then.
-    """
-    if not _IN_MEMORY.is_dir():
-        return tempfile.mkdtemp()
-    folder = tempfile.mkdtemp(prefix="perfkit-", dir=_IN_MEMORY)
-    _waiting.append(
-        subprocess.Popen(
-            ["sh", "-c", 'cat >/dev/null; rm -rf "$0"', folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            # What bears the mark of a trial is ended with it.
-            env={k: v for k, v in os.environ.items() if k != MARK},
-        )
-    )
-    return folder
-
-
 def from_memory(dataset: Any, place: int, worth: Worth) -> Any:
     """The pipeline with what the stage at one place reads copied into memory."""
     stages = chain(dataset)
@@ -252,12 +201,15 @@ def from_memory(dataset: Any, place: int, worth: Worth) -> Any:
 
 
 def copied(dataset: Any, count: int) -> Any:
-    """The first elements again and again, names of files naming copies in memory."""
+    """The first elements again and again, names of files naming copies.
+
+    What was just written the system still has in memory.
+    """
     import tensorflow as tf
 
     elements = list(dataset.take(count))
     flat = [tf.nest.flatten(element) for element in elements]
-    folder = scratch()
+    folder = tempfile.mkdtemp()
     _check(flat, folder)
     columns = [
         tf.stack([_copy(part, folder) for part in parts])

@@ -8,18 +8,8 @@ from perfkit.training.diagnose.causes.batches import PADDING
 from perfkit.training.diagnose.change import Untested
 from perfkit.training.diagnose.facts import Facts, padded
 from perfkit.training.diagnose.training import Training
-from tests.training.diagnose.causes.offered import offered, with_it
 
 LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
-
-
-def texts(lengths=LENGTHS):
-    data = tf.data.Dataset.from_tensor_slices(lengths)
-    return data.map(lambda n: (tf.range(n) * 0 + n, n % 2))
-
-
-def found(dataset):
-    return {getattr(one, "name", ""): one for one in offered(PADDING, dataset)}
 
 
 def words(dataset):
@@ -28,35 +18,6 @@ def words(dataset):
     kept = [tuple(row[row > 0]) for batch in batches for row in batch]
     held = sum(batch.size for batch in batches)
     return sorted(kept), 1 - sum(map(len, kept)) / held
-
-
-def test_batches_are_padded_to_the_longest_of_their_own():
-    data = texts().padded_batch(8, padded_shapes=([90], []))
-    before, wasted = words(data)
-    anew = with_it(data, found(data)["padded to the longest"])
-    after, less = words(anew)
-    assert after == before
-    assert less < wasted / 1.5
-    assert list(anew.element_spec[0].shape) == [None, None]
-
-
-def test_buckets_hold_the_same_texts_with_less_padding():
-    data = texts().shuffle(9).padded_batch(8).prefetch(1)
-    (change,) = offered(PADDING, data)
-    assert (change.name, change.combines) == ("buckets of similar length", False)
-    before, wasted = words(data)
-    after, less = words(with_it(data, change))
-    assert after == before
-    assert less < wasted / 1.5
-
-
-def test_texts_of_one_length_or_behind_a_cache_have_no_buckets():
-    data = texts(np.full(16, 5)).padded_batch(8)
-    with pytest.raises(BadParameterError, match="one length"):
-        with_it(data, found(data)["buckets of similar length"])
-    (said,) = offered(PADDING, texts().cache().padded_batch(8))
-    assert isinstance(said, Untested)
-    assert offered(PADDING, texts(np.full(8, 3)).batch(4)) == []
 
 
 PADDED = [np.arange(1, n + 1) for n in LENGTHS]
@@ -78,16 +39,15 @@ def as_batches(where):
 
 @pytest.mark.parametrize("where", ["pre", "post"])
 @pytest.mark.parametrize("make", [as_arrays, as_batches])
-@pytest.mark.parametrize("change", ["cut to the longest", "buckets of similar length"])
-def test_texts_that_were_padded_beforehand_are_cut(make, where, change):
+def test_texts_that_were_padded_beforehand_are_cut(make, where):
     made = make(where)
     batch = tuple(part[:8] for part in padded_before(where))
     facts = Facts(data=made.kind, padded=padded(None, batch))
-    found = {one.name: one for one in PADDING.candidates(facts)}
-    found[change].apply(made)
+    (change,) = PADDING.candidates(facts)
+    change.apply(made)
     after, wasted = words(made.data)
     assert after == sorted(map(tuple, PADDED))
-    assert wasted < 0.6 if "longest" in change else wasted < 0.4
+    assert wasted < 0.4
     assert "batch_size" not in made.arguments
 
 
@@ -108,3 +68,15 @@ def test_texts_that_are_full_or_of_one_length_are_left_alone():
         "front": True,
         "longest": 40,
     }
+
+
+def test_texts_of_one_length_have_no_buckets():
+    rows = np.zeros((16, 90), np.int64)
+    rows[:, :5] = 1
+    made = Training(None, (rows, rows[:, 0]), {"batch_size": 8, "shuffle": False})
+    known = {"part": 0, "front": False, "longest": 5}
+    (change,) = PADDING.candidates(Facts(data="arrays", padded=known))
+    with pytest.raises(BadParameterError, match="one length"):
+        change.apply(made)
+    (said,) = PADDING.candidates(Facts(data="generator", padded=known))
+    assert isinstance(said, Untested)

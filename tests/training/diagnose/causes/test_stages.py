@@ -69,7 +69,7 @@ def test_a_cache_is_offered_with_what_it_would_take():
 
 def test_where_tensorflow_does_not_tell_of_its_stages_nothing_is_tested(monkeypatch):
     dataset = DATA.range(9).map(drawn).batch(2)
-    monkeypatch.delattr(tf.data.Dataset, "cardinality")
+    monkeypatch.delattr(tf.data.Dataset, "options")
     known = pipeline_facts(Training(None, dataset)) | {"memory": 10**9}
     _, untested = applicable(Facts(data="tf.data", pipeline=known))
     assert {"serial-map", "no-cache", "python-input"} <= untested.keys()
@@ -134,7 +134,7 @@ def rows_only(image, label):
     return tf.ensure_shape(image, (4, 4, 3)), label
 
 
-NUMBERS, SOME = DATA.range(9), images().filter(lambda image, label: label > 0)
+NUMBERS = DATA.range(9)
 # What is offered for such data or not tried, and why.
 NOT_TRIED = [
     (stages.SERIAL_MAP, NUMBERS.map(half), {}, "already runs these maps"),
@@ -156,10 +156,6 @@ NOT_TRIED = [
         {},
         "elements is unknown",
     ),
-    # What short epochs would show wrongly.
-    (stages.LATE_SHUFFLE, images().map(halved).shuffle(6), {}, "short epoch"),
-    (stages.LATE_SHUFFLE, SOME.map(halved).shuffle(90), {}, "short epoch"),
-    (stages.LATE_SHUFFLE, images().repeat().map(halved).shuffle(90), {}, "once"),
 ]
 
 
@@ -187,34 +183,17 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
         (stages.PER_EXAMPLE_MAP, images().map(shifted).cache().batch(4)),
         (stages.PER_EXAMPLE_MAP, images().map(shifted)),
         (stages.PER_EXAMPLE_MAP, images().batch(4).map(shifted)),
-        (stages.LATE_SHUFFLE, images().shuffle(12).map(halved).batch(4)),
-        (stages.LATE_SHUFFLE, images().map(halved).cache().shuffle(12).batch(4)),
-        (stages.LATE_SHUFFLE, images().batch(4).shuffle(3)),
         (stages.SERIAL_MAP, DATA.range(10).map(drawn, num_parallel_calls=2).batch(2)),
         (stages.SLOW_READ, DATA.range(3)),
         # Other data than a pipeline have no stages.
         *(
             (offer, (np.zeros(3), np.zeros(3)))
-            for offer in (
-                *(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),
-                *(batches.HOST_TO_DEVICE, stages.LATE_SHUFFLE),
-            )
+            for offer in (*(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),)
         ),
     ],
 )
 def test_what_is_right_or_would_do_something_else_is_left_alone(offer, right):
     assert offered(offer, right) == []
-
-
-def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
-    given = images().map(halved).map(shifted).prefetch(1).shuffle(12, seed=3).batch(4)
-    (change,), made = applied(stages.LATE_SHUFFLE, given)
-    assert change.own_pauses
-    assert "shuffle(12) before" in change.fix
-    assert kinds(made)[1:] == ["shuffle", "map", "map", "prefetch", "batch"]
-    assert sorted(np.concatenate(values(made)[::2]).ravel()) == sorted(
-        np.concatenate(values(given)[::2]).ravel()
-    )
 
 
 def files(folder, count=4):
@@ -285,10 +264,6 @@ def without_python(data, steps=2):
     return training.data
 
 
-def found(data):
-    return offered(stages.PYTHON_INPUT, data)
-
-
 def test_python_in_a_map_is_called_beforehand_only_and_what_comes_before_it_goes_on(
     counted,
 ):
@@ -339,16 +314,3 @@ def test_a_generator_goes_on_with_what_was_made_beforehand():
     assert list(making()) == list(making()) == [7, 8]
     with pytest.raises(BadParameterError, match="no batch"):
         without_python(lambda: iter([]))
-
-
-def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
-    monkeypatch.setattr(stages, "cores", lambda: 6)
-    beforehand, workers = found(Batches())
-    assert beforehand.cause == workers.cause == "python-input"
-    assert workers.name == "6 workers"
-    training = Training(None, data := Batches())
-    workers.apply(training)
-    assert training.data.workers == 6
-    # Others go on with the same data.
-    assert data.workers == 1
-    assert len(found(Batches(workers=6))) == 1

@@ -141,30 +141,12 @@ def test_how_long_a_validation_is_is_known_for_each_kind_of_data():
     assert steps() == 0
 
 
-def test_validation_may_come_more_seldom_by_as_much_as_it_came():
-    change = named(VALIDATION, validation=True, validated=2)[
-        "validation every 10 epochs"
-    ]
-    assert change.fix == "model.fit(..., validation_freq=10)"
-    assert change.after == "without validation"
+def test_no_validation_says_how_often_it_came():
+    (change,) = named(VALIDATION, validation=True, validated=2).values()
+    assert (change.changes, change.mind) == ("No validation after every 2 epochs.", "")
+    known = {"validation": True, "callbacks": ("EarlyStopping",)}
+    assert "patience" in named(VALIDATION, **known)["without validation"].mind
     made = training(rows(2), validation_data=rows(1), validation_freq=[2, 4, 6])
     assert facts_of(made).validated == 2
     change.apply(made)
-    assert facts_of(made).validated == 10
-    # Where all of it was left out before, there is none to come seldom.
-    surroundings.without_validation(made)
-    change.apply(made)
-    assert facts_of(made).validated == 0
     assert not facts_of(made).validation
-
-
-def test_no_validation_is_put_off_beyond_the_last_epoch():
-    known = {"validation": True, "validated": 1, "following": ("EarlyStopping",)}
-    found = named(VALIDATION, **known, asked=3)
-    assert list(found) == ["without validation", "validation every 3 epochs"]
-    mind = found["validation every 3 epochs"].mind
-    assert mind.startswith("`EarlyStopping` counts its patience in validations")
-    assert "divide it by 3" in mind
-    (alone,) = named(VALIDATION, **known, asked=1).values()
-    assert (alone.name, alone.mind) == ("without validation", "")
-    assert facts_of(training(rows(2), epochs=3)).asked == 3

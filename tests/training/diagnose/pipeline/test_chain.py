@@ -243,12 +243,5 @@ def test_reading_is_told_apart_from_reading_and_working(tmp_path):
     assert last(files)["texts"]
 
 
-def test_arguments_and_sizes_are_plain_numbers():
-    batch = last(DATA.from_tensors(tf.zeros((2, 3))).repeat(9).batch(4, True))
-    assert batch["arguments"]["batch_size"] == 4
-    assert batch["arguments"]["drop_remainder"] is True
-    assert batch["elements"] == 2
-    assert batch["bytes"] == 4 * 2 * 3 * 4
+def test_a_stage_that_was_told_to_do_several_at_a_time_is_parallel():
     assert last(numbers().map(lambda x: x, num_parallel_calls=-1))["parallel"]
-    # Nobody knows the size of texts.
-    assert last(DATA.from_tensor_slices(["a", "bcd"]))["bytes"] is None

@@ -1,9 +1,5 @@
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
-import psutil
 import pytest
 import tensorflow as tf
 
@@ -84,13 +80,9 @@ def test_a_cache_of_the_user_is_filled_for_a_short_epoch(
     ("behind", "reads_all"),
     [
         (lambda data: data.cache().take(6), False),
-        (lambda data: data.cache().take(8), True),
         (lambda data: data.cache().batch(2).take(3).repeat(), False),
-        (lambda data: data.cache().batch(2).take(4), True),
-        # A buffer that is filled reads on.
-        (lambda data: data.cache().shuffle(4).take(6), True),
-        (lambda data: data.filter(some).cache().take(6), False),
-        (lambda data: data.filter(some).cache().take(8), True),
+        (lambda data: data.cache().batch(2).take(-1), True),
+        (lambda data: data.filter(some).cache().batch(2), True),
     ],
 )
 def test_a_cache_that_tensorflow_throws_away_is_not_filled(counted, behind, reads_all):
@@ -168,27 +160,3 @@ def test_a_cache_goes_behind_the_last_work_that_is_the_same_each_time(
 )
 def test_where_no_cache_is_right_the_reason_is_told(stages, why):
     assert why in cache_point(stages)
-
-
-MAKE = """
-import sys
-from perfkit.training.diagnose.pipeline.memory import scratch
-print(scratch(), flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_folder_is_there_while_its_process_is_and_gone_when_that_is_killed():
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAKE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    folder = Path(process.stdout.readline().strip())
-    assert folder.is_dir()
-    (waiting,) = psutil.Process(process.pid).children()
-    process.kill()
-    process.communicate()
-    psutil.wait_procs([waiting], timeout=30)
-    assert not folder.exists()
