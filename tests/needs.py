@@ -30,8 +30,6 @@ with sync_playwright() as playwright:
     print(playwright.chromium.executable_path)
 """
 APT = ["-qy", "-o", "APT::Install-Recommends=false", "-o", "DPkg::Lock::Timeout=60"]
-# Seconds that a download has to begin, and packages to be there.
-BEGUN_S, PACKAGES_S = 6, 600
 
 
 def main(again: str, *rest: str) -> int:
@@ -52,7 +50,7 @@ def see_to_needs(rest: list[str]) -> None:
         return
     OWN.mkdir(exist_ok=True)
     with only_one():
-        fetched = "browser" in missing and tried("Downloading Chromium", FETCH, BEGUN_S)
+        fetched = "browser" in missing and tried("Downloading Chromium", FETCH)
         commands = bringing(missing, fetched=fetched)
         if not (fetched and has("browser") and len(missing) == 1):
             as_root(commands)
@@ -131,13 +129,13 @@ def as_root(commands: list[list[str]]) -> None:
     for command in (["apt-get", "update"], *commands):
         options = APT if command[0] == "apt-get" else []
         step = f"Running `{shlex.join(command)}`"
-        tried(step, [*root, *command, *options], PACKAGES_S)
+        tried(step, [*root, *command, *options])
 
 
-def tried(step: str, command: list[str], limit: float) -> bool:
+def tried(step: str, command: list[str]) -> bool:
     """Run one step that may fail, since there are others."""
     try:
-        run(step, command, None, limit)
+        run(step, command, None)
     except Problem:
         return False
     return True
