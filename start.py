@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
             BUDGET.write_text(f"{options.budget:g}\n")
         set_up(options.build, tests=options.what == "test")
         if options.what == "test":
-            # What they need beside Python: a browser, a compiler.
+            # What some of them need beside Python: a browser.
             needs = [str(PYTHON), "-m", "tests.needs", again, *rest]
             if code := subprocess.call(needs, cwd=ROOT):
                 return code

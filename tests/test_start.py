@@ -42,8 +42,7 @@ class Checkout:
             shutil.copy(REPOSITORY / name, self.root / name)
         for tool in TOOLS:
             (self.machine / tool).symlink_to(shutil.which(tool))
-        for program in ("chromium", "cc"):
-            shutil.copy(self.machine / "program", self.machine / program)
+        shutil.copy(self.machine / "program", self.machine / "chromium")
 
     def begin(self, *arguments, **variables):
         """Run start.py as a user does; what it says goes to stdout and stderr."""

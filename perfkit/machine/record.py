@@ -206,7 +206,7 @@ def link_rate(generation: int | None, width: int | None) -> float | None:
 
 
 Problem = Literal[
-    "", "no reader", "no driver", "not loaded", "mismatch", "no permission", "no answer"
+    "", "no driver", "not loaded", "mismatch", "no permission", "no answer"
 ]
 
 

@@ -98,9 +98,6 @@ def seen(**columns):
           "link_generation": [1, 1, 3, 4, 4, 1], "link_width": [16, 16, 8, 8, 8, 16]},
          {"link.busy_generation": 4, "link.busy_width": 8, "link.generation": 1,
           "link.generation_max": 4}),
-        # Copies are work though no kernel runs.
-        ({"busy": [0.0] * 5, "pcie_rx": [0.0, 6e9, None, 6e9, 6e9],
-          "link_generation": [1, 3, 3, 3, 3]}, {"link.busy_generation": 3}),
         # What slowed the work is told in words, and what idling did is not.
         ({"busy": [0.9] * 8 + [0.0] * 9, "throttle": [POWER] * 8 + [HOT | IDLE] * 9},
          {"clocks.busy_throttle": ("power limit reached",),
@@ -130,7 +127,7 @@ def test_what_was_seen_while_it_worked_is_told(columns, told):
     "columns",
     [
         {"busy": [0.0] * 50},
-        {"busy": [0.1] * 50, "pcie_tx": [1e6] * 50},
+        {"busy": [0.1] * 50},
         {"busy": [0.9] * 2 + [0.0] * 48},
         {"busy": [None] * 50},
         {"throttle": [IDLE] * 50},

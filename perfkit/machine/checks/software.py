@@ -16,7 +16,6 @@ SILENCES: dict[Problem, str] = {
     "not loaded": "driver-not-loaded",
     "no permission": "driver-refused",
     "no driver": "no-driver",
-    "no reader": "no-reader",
     "no answer": "driver-silent",
     "": "reports-none",
 }
@@ -44,7 +43,8 @@ def silent(machine: Machine) -> Iterator[Check]:
     cards_on_bus = machine.nvidia_cards
     cards = f" NVIDIA cards on the bus: {cards_on_bus}." if cards_on_bus else ""
     evidence = (machine.no_gpu or "No GPU is reported.") + cards
-    yield say(machine, SILENCES[_problem(machine)], evidence)
+    problem = machine.driver.problem if machine.driver else "no driver"
+    yield say(machine, SILENCES[problem], evidence)
 
 
 # The oldest driver that runs programs of a CUDA version, by system.
@@ -87,12 +87,6 @@ def expects_gpu(machine: Machine) -> bool:
     if machine.nvidia_cards is not None:
         return machine.nvidia_cards > 0
     return machine.driver is not None or bool(base.cuda_libraries(machine))
-
-
-def _problem(machine: Machine) -> Problem:
-    if machine.driver is not None:
-        return machine.driver.problem
-    return "no reader" if "nvidia-ml-py" in machine.no_gpu else "no driver"
 
 
 DRIVER = (silent, lost, too_old, no_card)

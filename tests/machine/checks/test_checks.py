@@ -14,6 +14,7 @@ from perfkit.machine.starting import explain_log
 from tests.machine import trees
 from tests.machine.checks import computers
 from tests.machine.checks.computers import card, changed, proved, started
+from tests.machine.drivers import described
 from tests.machine.trees import CPU, System, computer, container, scaling
 
 ORDER = {"fail": 0, "warn": 0, "unknown": 0, "ok": 1}
@@ -66,9 +67,9 @@ class Scripted:
     log: str = ""
     more: dict = field(default_factory=dict)
 
-    def read(self, root, driver_says):
-        """Collect it; ``driver_says`` is the driver's answer by script."""
-        driver, gpus, why = driver_says.get(self.card, (None, (), trees.NO_DRIVER))
+    def read(self, root):
+        """Collect it."""
+        driver, gpus, why = described().get(self.card, (None, (), trees.NO_DRIVER))
         told = {"driver": driver, "gpus": gpus, "no_gpu": why}
         machine = trees.described(root, self.files, **told | self.more)
         start = Start(
@@ -170,9 +171,9 @@ HEALTHY_IDS = [*WELL, *(machine.name for machine in HEALTHY)]
 
 
 @pytest.mark.parametrize("machine", [*WELL.values(), *HEALTHY], ids=HEALTHY_IDS)
-def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described):
+def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path):
     if isinstance(machine, Scripted):
-        machine = machine.read(tmp_path, described)
+        machine = machine.read(tmp_path)
     found = checks(machine)
     statuses = {check.status for check in found}
     assert "ok" in statuses
@@ -181,10 +182,8 @@ def test_nothing_is_said_against_a_healthy_machine(machine, tmp_path, described)
 
 
 @pytest.mark.parametrize("machine", FAULTY, ids=lambda machine: machine.name)
-def test_what_was_planted_is_named_first_with_what_to_type(
-    machine, tmp_path, described
-):
-    found = checks(machine.read(tmp_path, described))
+def test_what_was_planted_is_named_first_with_what_to_type(machine, tmp_path):
+    found = checks(machine.read(tmp_path))
     assert found[0].id == machine.name
     assert found[0].status in ("warn", "fail")
     assert machine.remedy in found[0].remedy
