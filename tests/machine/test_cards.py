@@ -6,7 +6,6 @@ from operator import attrgetter
 from unittest import mock
 
 import psutil
-import pynvml
 import pytest
 
 from perfkit.machine import environment, nvml
