@@ -214,7 +214,6 @@ def tensorflow(folders: Sequence[str]) -> Software:
         build=_build(info, module.parent),
         packages=tuple(_bringing(module.parent)),
         cuda=_word(info.get("cuda_version")),
-        cudnn=_word(info.get("cudnn_version")),
         capabilities=_words(info.get("cuda_compute_capabilities")),
     )
 

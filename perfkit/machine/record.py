@@ -76,7 +76,7 @@ class Software:
         container: Whether it runs in a container, on whatever kind of system.
         build: Which TensorFlow is installed; nothing is imported to find out.
         packages: Distributions that bring a module ``tensorflow``; two are a fault.
-        cuda: Version that the build was made with, and so ``cudnn``.
+        cuda: Version that the build was made with.
         capabilities: Compute capabilities that the build has kernels for, as it spells
             them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.
         set_late: Variables that were seen to change when TensorFlow had been loaded.
@@ -87,7 +87,6 @@ class Software:
     build: Build = "unknown"
     packages: tuple[str, ...] = ()
     cuda: str | None = None
-    cudnn: str | None = None
     capabilities: tuple[str, ...] | None = None
     set_late: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check, first_way
 from perfkit.machine.checks.hardware import limiting
-from perfkit.machine.checks.software import SILENCES, meaning
+from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import disk, machine, observed
 from perfkit.machine.record import Gpu, Load, Machine, Start
 from perfkit.machine.starting import started
@@ -371,7 +371,7 @@ def log_of(machine: Machine) -> tuple[str, ...]:
     left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
     words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
     lines = [
-        f'{words.get(note.weight, note.weight)}: "{note.line}" {meaning(machine, note)}'
+        f'{words.get(note.weight, note.weight)}: "{note.line}" {note.meaning}'
         for note in notes
     ]
     count = len(start.said) - len(notes)

@@ -103,7 +103,7 @@ MADE = "build_info = collections.OrderedDict"
     ("mine", "theirs", "told"),
     [
         # A build for GPUs says what it was made with.
-        (tensorflow(), {}, {"build": "cuda", "cuda": "12.5.1", "cudnn": "9",
+        (tensorflow(), {}, {"build": "cuda", "cuda": "12.5.1",
          "capabilities": HELD, "packages": ("tensorflow",)}),
         # Others are told apart; without TensorFlow there is none.
         *[(tensorflow(made) | more, {}, {"build": build}) for made, more, build in (

@@ -16,10 +16,6 @@ from perfkit.machine.record import (
     link_rate,
 )
 
-_OFF = ("", "0", "false")
-# Cards that TensorFlow had kernels for until 2.16.
-_OLD = ("3.", "5.")
-
 
 def hidden(machine: Machine) -> Iterator[Check]:
     """CUDA_VISIBLE_DEVICES can hide every GPU."""
@@ -63,36 +59,18 @@ def kernels(machine: Machine) -> Iterator[Check]:
             alone = all(other_kind == "none" for _, _, other_kind in cards)
             yield say(
                 machine,
-                "dropped-kernels" if capability.startswith(_OLD) else "no-kernels",
+                "no-kernels",
                 evidence,
                 status="fail" if alone else "warn",
                 cost=1.0 if alone else 0.2,
                 capability=capability,
                 name=name,
             )
-        elif refusal := _cannot_compile(machine):
-            evidence, remedy = f"{evidence} {refusal[0]}", refusal[1]
-            yield say(machine, "uncompiled-kernels", evidence, remedy=remedy)
         elif kind == "partly native":
             title = "Some kernels for this GPU are compiled when they are first used"
             yield fine("kernels", title, evidence)
         else:
             yield say(machine, "compiled-kernels", evidence)
-
-
-def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
-    """Why the driver would compile nothing, and what to do; None if it can."""
-    variable = "CUDA_DISABLE_PTX_JIT"
-    disabled = machine.environment.get(variable, "")
-    if disabled.lower() not in _OFF:
-        remedy = Words(machine, blanks={"variable": variable})["unset"]
-        return f"{variable} is {disabled}.", remedy
-    built = base.built_for(machine)
-    cuda = machine.driver.cuda if machine.driver else None
-    if built is None or cuda is None or base.at_least(cuda, base.minor(built)):
-        return None
-    reason = f"The driver compiles code up to CUDA {cuda}, but this needs CUDA {built}."
-    return reason, Words(machine)["newer_driver"]
 
 
 # What every healthy card meets under full load: it was designed to.
@@ -112,8 +90,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
         unnamed = [reason for reason in reasons if reason.startswith("reason 0x")]
         bad = [reason for reason in reasons if reason not in (*_BY_DESIGN, *unnamed)]
         if bad:
-            key = "weak-supply" if "brake" in bad[0] else "throttled"
-            yield say(machine, key, evidence, reason=bad[0], place=place)
+            yield say(machine, "throttled", evidence, reason=bad[0], place=place)
         elif not unnamed:
             title = f"No fault slows the GPU {when}"
             yield fine("throttled", title, evidence)
@@ -138,14 +115,6 @@ def narrow(machine: Machine) -> Iterator[Check]:
         else:
             title = "The link to the GPU is as fast as it can be"
             yield fine("link", title, f"{name}: {_link_words(*current)} {when}.")
-
-
-def unwatched(machine: Machine) -> Iterator[Check]:
-    """Only work shows what holds a GPU and its link back."""
-    for _, name, gpu in base.seen_gpus(machine):
-        busy = gpu.clocks.busy_throttle, gpu.link.busy_generation, gpu.link.busy_width
-        if all(reading is None for reading in busy) and not _works(gpu):
-            yield say(machine, "unseen-load", f"{name} was idle.", name=name)
 
 
 def _works(gpu: Gpu) -> bool:
@@ -224,7 +193,7 @@ def _occupied(gpu: Gpu) -> tuple[float | None, str]:
     return bytes_held / gpu.memory, f" by {names}" if names else ""
 
 
-GPU_SPEED = (other_programs, throttled, narrow, unwatched)
+GPU_SPEED = (other_programs, throttled, narrow)
 
 
 # A quota this near to all cores costs less than can be measured.

@@ -183,25 +183,14 @@ def late(machine: Machine) -> Iterator[Check]:
 
 
 UNSEEN = "unseen-gpu"
-# A consolation that a machine with a GPU is not to be given.
-_WITHOUT_GPU = " Without an NVIDIA GPU that is as it should be."
-
-
-def meaning(machine: Machine, line: Said) -> str:
-    """What a line of the log means on this machine."""
-    if machine.gpus or expects_gpu(machine):
-        return line.meaning.replace(_WITHOUT_GPU, "")
-    return line.meaning
 
 
 def broken(machine: Machine) -> Iterator[Check]:
     """TensorFlow cannot be started at all."""
     start = machine.start or Start()
-    problem, flags = start.problem, machine.environment.get("XLA_FLAGS")
+    problem = start.problem
     if problem.startswith(LATE):
         yield say(machine, "late-start", problem)
-    elif COMPILING in problem and flags:
-        yield say(machine, "flagged-xla", f"{problem} XLA_FLAGS is {flags}.")
     elif COMPILING in problem:
         yield say(machine, "no-xla", problem)
     elif "SIGKILL" in problem:
@@ -267,7 +256,7 @@ def log(machine: Machine) -> Iterator[Check]:
                 machine,
                 "fatal-start-log" if line.weight == "fatal" else "start-log",
                 f'It said: "{line.line}"',
-                meaning=meaning(machine, line),
+                meaning=line.meaning,
                 remedy=_fix(machine, (line,)),
             )
 

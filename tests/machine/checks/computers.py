@@ -103,7 +103,6 @@ def workstation(*gpus, **facts):
             build="cuda",
             packages=("tensorflow",),
             cuda="12.5.1",
-            cudnn="9",
             capabilities=HELD,
         ),
         "disk": record.Disk(filesystem="ext4"),
