@@ -1,13 +1,12 @@
 """What a person reads and sees of a passport, of two machines and of a class."""
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, rates, rows
-from perfkit.charts.canvas import BLUE, INK, RED, Figure
+from perfkit.charts.canvas import BLUE, Figure
 from perfkit.charts.layout import limits
 from perfkit.findings import shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
@@ -259,8 +258,6 @@ _HEIGHT = 0.8
 _MOST = 60
 # Beyond, a ratio stands at the edge: one broken file must not flatten all others.
 _FARTHEST = 1000.0
-# Dots that the eye cannot tell apart are one: so many fit between 1 and e.
-_APART = 80
 
 
 @chart.register
@@ -296,37 +293,23 @@ def strips(room: Classroom) -> Figure:
     if not class_rows:
         return canvas.message(title, "Nothing was measured on three machines.")
     legend = [
-        "dot: a machine, or several at the same place",
+        "dot: a machine",
         "dashed line: the median machine, whose value is to the right",
-        *(["\u25c6 you are here"] if room.you is not None else []),
     ]
 
     def draw(axes: Axes) -> None:
         ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
         _draw_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
         for place, row in enumerate(class_rows):
-            dots = _told_apart(row.speeds.values())
+            dots = [_within(ratio) for ratio in row.speeds.values()]
             axes.plot(
                 dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
             )
-            if room.you in row.speeds:
-                yours = _within(row.speeds[room.you])
-                axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = []
-    for row in class_rows:
-        row_title, amount = row.words
-        if room.you in row.speeds:
-            amount += f", you at {units.ratio(_within(row.speeds[room.you]))}"
-        words.append((row_title, (amount, "")))
+    words = [(name, (amount, "")) for name, amount in (r.words for r in class_rows)]
     return rows.picture(
         title, words, canvas.caption_lines(legend), draw, height=_HEIGHT
     )
-
-
-def _told_apart(ratios: Iterable[float]) -> list[float]:
-    places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
-    return [math.exp(place / _APART) for place in sorted(places)]
 
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:
