@@ -311,7 +311,7 @@ def _passport(args: Namespace) -> int:
     _show_report(passport, args)
     file = save(passport, path=path)
     _say()
-    _say(preview(passport, file.stat().st_size))
+    _say(preview(file.stat().st_size))
     _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED

@@ -29,11 +29,6 @@ _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
 _ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
-_LEFT_OUT = (
-    "the host and user name",
-    "paths of your folders, addresses, secrets, your data",
-    "code that runs when somebody reads the file",
-)
 
 
 @shown.report.register
@@ -88,31 +83,14 @@ def _rate(benchmark: BenchmarkRate) -> str:
     return f"{text}, {share} its limit"
 
 
-def preview(passport: Passport, size: int) -> str:
-    """Say what is in a file of so many bytes and what is not, before it is sent."""
-    lines = [f"In this file ({units.size(size)}):"]
-    lines += [f"  - {line}" for line in _contents(passport)]
-    lines += ["Not in it:", *(f"  - {line}" for line in _LEFT_OUT)]
-    return "\n".join(lines)
-
-
-def _contents(passport: Passport) -> Iterator[str]:
-    machine = passport.machine
-    trained = sum(training.rate is not None for training in passport.trainings)
-    rated = sum(rate.rate is not None for rate in passport.microbenchmarks)
-    yield f'the label "{passport.label}", and when it was recorded'
-    about = "its drivers, libraries, settings and load"
-    yield f"the machine: {machine.summary}; {about}"
-    if machine.load and machine.load.top:
-        busy = ", ".join(program.program for program in machine.load.top)
-        yield f"the names of the programs that kept it busy: {busy}"
-    if machine.environment:
-        variables = ", ".join(machine.environment)
-        yield f"environment variables, without paths and addresses: {variables}"
-    yield f"checks with their evidence: {len(passport.checks)}"
-    yield f"rates of parts of the machine: {rated}"
-    yield f"reference trainings, each with the parts of its time: {trained}"
-    yield f"samples of the load: {len(passport.samples.get('t', ()))}"
+def preview(size: int) -> str:
+    """Say what is in a passport's file of so many bytes, before it is sent."""
+    return (
+        f"The file ({units.size(size)}) holds this machine and its software, settings "
+        "and load with the names of busy programs, the checks, the rates of its parts, "
+        "and the reference trainings. It holds no name of host or user, no paths of "
+        "your folders, no addresses, no secrets and none of your data."
+    )
 
 
 # Two machines.
