@@ -19,15 +19,13 @@ from perfkit.findings.training import (
     seconds,
     seconds_between,
 )
-from perfkit.machine.checks import checks
 from perfkit.machines.classroom import Classroom
 from perfkit.machines.compare import Row, TwoMachines, chart
-from perfkit.machines.record import BenchmarkRate, Passport, Side, write_amount
+from perfkit.machines.record import BenchmarkRate, Passport, write_amount
 
 # So many facts are told at once; all of them are in the table.
 _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
-_ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
 
 
@@ -113,27 +111,9 @@ def comparison_report(two: TwoMachines) -> Report:
         question="Two machines: how does the same training differ?",
         table=Table("Each part of a step on both machines", _HEADINGS, rows),
         besides=tuple(_besides(two)),
-        folds=(
-            *(Fold(table.title, tables=(table,)) for table in tables),
-            Fold("What the doctor says of one of them", tuple(remedies(two.a, two.b))),
-        ),
+        folds=tuple(Fold(table.title, tables=(table,)) for table in tables),
         foot=(*guess, f"A: {two.a.origin}", f"B: {two.b.origin}"),
     )
-
-
-def remedies(a: Side, b: Side) -> Iterator[str]:
-    """What the doctor finds on one of the two alone, and what to do, a sentence each.
-
-    The checks are made anew from the records: no words of a file are advice.
-    """
-    ill = [
-        {c.title: c.remedy for c in checks(side.machine) if c.status in _ILL}
-        for side in (a, b)
-    ]
-    for name, mine, theirs in (("A", ill[0], ill[1]), ("B", ill[1], ill[0])):
-        for title, remedy in mine.items():
-            if title not in theirs and remedy:
-                yield f"On {name}: {title}. {remedy}"
 
 
 def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
