@@ -4,7 +4,7 @@ import functools
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,15 +136,9 @@ class Classroom(Pictured):
     @functools.cached_property
     def not_ready(self) -> dict[str, list[str]]:
         """Why machines cannot run the notebooks, each reason with their names."""
-        return self.names_by(
-            missing_part(passport.machine) for passport in self.passports
-        )
-
-    def names_by(self, reasons: Iterable[str]) -> dict[str, list[str]]:
-        """The names of the machines that have a reason, by that."""
         names = defaultdict[str, list[str]](list)
-        for place, reason in enumerate(reasons):
-            if reason:
+        for place, passport in enumerate(self.passports):
+            if reason := missing_part(passport.machine):
                 names[reason].append(self.name(place))
         return dict(names)
 
@@ -264,7 +258,7 @@ def _verdict(room: Classroom) -> Verdict:
 
 
 def _remarks(room: Classroom) -> Iterator[str]:
-    """Who is not ready, who was busy, whose passports hold no training."""
+    """Who is not ready, and who was busy."""
     for reason, names in room.not_ready.items():
         yield f"Not ready: {_listed(names)}. {reason}"
     if room.passports and not room.not_ready:
@@ -275,8 +269,6 @@ def _remarks(room: Classroom) -> Iterator[str]:
             f"Busy with other programs: {_listed(busy)}. That load may explain their "
             "numbers, so record them again."
         )
-    for reason, names in room.names_by(p.too_short for p in room.passports).items():
-        yield f"{_listed(names)}: {reason}"
 
 
 def _tables(room: Classroom) -> Iterator[Table]:

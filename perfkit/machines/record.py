@@ -23,7 +23,7 @@ from perfkit.findings.reading import (
 )
 from perfkit.findings.shown import Saved
 from perfkit.findings.text import minute, one_line
-from perfkit.findings.training import ENDED, PARTS, Part, Training, seconds
+from perfkit.findings.training import PARTS, Part, Training, seconds
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -87,7 +87,6 @@ class Passport(Saved):
             the driver gave none. Thinned out.
         noise_floors: By an experiment's name, the ratio that two runs of the same thing
             reached in it, at most; none where that is unknown.
-        parameters: By an experiment's name, the parameters it was run with.
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
         stopped: Whether Stop ended it before it was whole.
@@ -104,9 +103,6 @@ class Passport(Saved):
     trainings: tuple[Training, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
-    parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
-        default_factory=dict
-    )
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False
@@ -116,19 +112,6 @@ class Passport(Saved):
         """Whether anything was measured."""
         rates = [benchmark.rate for benchmark in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
-
-    @property
-    def too_short(self) -> str:
-        """That no training fit into the budget, and which to give; "" if one did."""
-        ended = any(training.missing == ENDED for training in self.trainings)
-        if not ended or self.stopped or any(t.rate for t in self.trainings):
-            return ""
-        # On a busy machine the usual one may be too short as well.
-        enough = max(BUDGET_S, 2 * self.budget_s)
-        return (
-            f"No reference training was measured in {self.budget_s:.0f} s: record it "
-            f"again with a budget of {enough:.0f} s."
-        )
 
 
 # More cannot be told apart on a chart.

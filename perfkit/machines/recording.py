@@ -121,7 +121,6 @@ class Recorder:
             else (),
             samples={name: values[::step] for name, values in samples.items()},
             noise_floors={name: floor for name, floor in floors.items() if floor},
-            parameters={name: finding.parameters for name, finding in findings.items()},
             missed=tuple(
                 environment.anonymize(sentence, hidden, _LONGEST_SENTENCE)
                 for sentence in self._missed

@@ -43,9 +43,7 @@ def passport_report(passport: Passport) -> Report:
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
     return Report(
-        verdict=Verdict(
-            headline=f"Passport of {label}, recorded {when}", much=passport.too_short
-        ),
+        verdict=Verdict(headline=f"Passport of {label}, recorded {when}"),
         table=Table("Reference trainings", heads, tuple(trainings)),
         besides=(machine_in_words(passport.machine), *_remarks(passport)),
         folds=(Fold(table.title, tables=(table,)),),

@@ -124,7 +124,7 @@ def test_a_passport_says_when_where_and_how_it_was_recorded(machine):
     assert datetime.datetime.fromisoformat(recorded.recorded).tzinfo
     assert recorded.machine.cpu
     assert recorded.budget_s >= 60
-    names = ("label", "perfkit", "parameters", "microbenchmarks", "trainings")
+    names = ("label", "perfkit", "microbenchmarks", "trainings")
     assert [name for name in names if not getattr(recorded, name)] == []
     # Nothing was broken off.
     names = ("stopped", "missed")

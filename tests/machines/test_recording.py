@@ -88,7 +88,6 @@ def test_a_passport_holds_what_both_measurements_found(machine):
         *("small CNN from disk", "wide dense"),
     ]
     assert passport.noise_floors[MICROBENCHMARKS] >= 1
-    assert passport.parameters.keys() == {MICROBENCHMARKS, TRAININGS}
     # The load is that while the trainings ran.
     assert passport.samples == SHORT
     assert not passport.stopped
