@@ -16,7 +16,7 @@ from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check, first_way
 from perfkit.machine.checks.hardware import limiting
 from perfkit.machine.checks.software import SILENCES
-from perfkit.machine.collect import disk, machine, observed
+from perfkit.machine.collect import machine, observed
 from perfkit.machine.record import Gpu, Load, Machine, Start
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
@@ -96,8 +96,7 @@ def doctor(
             3 minutes. The measurement is saved as a finding.
         microbenchmarks: A finding of ``machine-ladder`` from this machine, to use
             instead of a new measurement.
-        folder: The folder of your data; its file system is checked, and a probe reads
-            from its disk.
+        folder: The folder of your data, from whose disk a probe reads.
         display: Where to show progress; None for where this runs.
 
     Raises:
@@ -116,8 +115,6 @@ def doctor(
     began, display = time.monotonic(), display or display_here()
     this_machine, missed, stopped = machine(), list[str](), False
     measured: Finding | None = None
-    if folder:
-        this_machine = replace(this_machine, disk=disk(folder))
     try:
         if prove or probe:
             with display.showing("Starting TensorFlow"):
@@ -195,8 +192,6 @@ def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     rows["System"] += [f"Python {machine.python}"]
     if machine.load:
         rows["Load"] = [*_load(machine.load, machine.cores)]
-    if machine.disk:
-        rows["Disk"] = [machine.disk.filesystem or "unknown"]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
 
 

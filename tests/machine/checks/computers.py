@@ -105,7 +105,6 @@ def workstation(*gpus, **facts):
             cuda="12.5.1",
             capabilities=HELD,
         ),
-        "disk": record.Disk(filesystem="ext4"),
         "start": started(*names),
     }
     return Machine(**ordinary | facts)
