@@ -76,8 +76,6 @@ def _describe(root: Path, names: tuple[str, ...]) -> Machine:
         cpu=environment.anonymize(_cpu(root), names, is_fact=True),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
-        cores_quota=limits.quota(root),
-        cores_affinity=limits.affinity(root),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
         system=environment.anonymize(_system(root), names, is_fact=True),

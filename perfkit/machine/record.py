@@ -308,9 +308,6 @@ class Machine:
         cpu: Model name.
         cores: Logical cores present.
         cores_granted: Cores this process may use: affinity and cgroup quota considered.
-        cores_quota: Cores whose time a cgroup grants, such as a container's; None where
-            no quota is seen.
-        cores_affinity: Cores this process may run on; None where that is not known.
         memory: Bytes of RAM this process may use.
         memory_present: Bytes of RAM the system has; None if unknown.
         system: Operating system and release, such as ``"Linux 6.1"``.
@@ -338,8 +335,6 @@ class Machine:
     python: str
     versions: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    cores_quota: float | None = None
-    cores_affinity: int | None = None
     gpus: tuple[Gpu, ...] = ()
     no_gpu: str = ""
     nvidia_cards: int | None = None

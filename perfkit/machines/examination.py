@@ -14,10 +14,9 @@ from perfkit.findings.report import TO_TYPE, Fold, Report, Table, Verdict
 from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check, first_way
-from perfkit.machine.checks.hardware import limiting
 from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import machine, observed
-from perfkit.machine.record import Gpu, Load, Machine, Start
+from perfkit.machine.record import Gpu, Machine, Start
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
 from perfkit.progress import Display, display_here
@@ -190,18 +189,13 @@ def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     inside = machine.software is not None and machine.software.container
     rows["System"] = [machine.system, *(["in a container"] if inside else [])]
     rows["System"] += [f"Python {machine.python}"]
-    if machine.load:
-        rows["Load"] = [*_load(machine.load, machine.cores)]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
 
 
 def _processor(machine: Machine) -> Iterator[str]:
     yield machine.cpu
     granted = units.significant(machine.cores_granted)
-    by = " and ".join(limiting(machine))
-    yield f"{granted} of {machine.cores} cores{f' ({by})' if by else ''}"
-    if machine.processor and machine.processor.governor:
-        yield f"governor {machine.processor.governor}"
+    yield f"{granted} of {machine.cores} cores"
 
 
 def _memory(machine: Machine) -> Iterator[str]:
@@ -263,15 +257,6 @@ def _start(start: Start) -> Iterator[str]:
             yield f"{device} computes wrongly: {' and '.join(wrong)}"
 
 
-def _load(load: Load, cores: int) -> Iterator[str]:
-    if load.others is not None:
-        busy = units.significant(load.others, 2)
-        yield f"other programs keep {busy} of {cores} cores busy"
-    if load.on_battery is not None:
-        yield "on battery" if load.on_battery else "on mains power"
-
-
-_WEIGHTS = ("fatal", "matters", "unexplained")
 # A longer way to mend something stands below alone.
 _LONGEST_WAY = 80
 
@@ -287,8 +272,6 @@ def report(examination: Examination) -> Report:
         sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
-    start = examination.machine.start
-    log = log_of(examination.machine) if start and start.said else ()
     well = (check.title for check in examination.checks if check.status == "ok")
     return Report(
         verdict=Verdict(
@@ -304,7 +287,6 @@ def report(examination: Examination) -> Report:
         ),
         folds=(
             Fold("What is ok", tuple(dict.fromkeys(well))),
-            Fold("What TensorFlow logged at its start", log),
             *(
                 _parts(examination.microbenchmarks.report)
                 if examination.microbenchmarks
@@ -332,24 +314,6 @@ def _check(check: Check) -> str:
     lines = [f"  {line}" for line in (check.evidence, check.why) if line]
     lines += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
     return "\n".join([f"{check.status.upper()}: {check.title}", *lines])
-
-
-def log_of(machine: Machine) -> tuple[str, ...]:
-    """What TensorFlow said that is not harmless, and a word on the rest."""
-    start = machine.start or Start()
-    notes = [note for note in start.said if note.weight in _WEIGHTS]
-    notes.sort(key=lambda note: _WEIGHTS.index(note.weight))
-    # A card for the screen may be left out beside one that computes.
-    left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
-    words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
-    lines = [
-        f'{words.get(note.weight, note.weight)}: "{note.line}" {note.meaning}'
-        for note in notes
-    ]
-    count = len(start.said) - len(notes)
-    qualifier = "other " if lines else ""
-    summary = f"{count} {qualifier}{'line is' if count == 1 else 'lines are'} harmless."
-    return (*(line.rstrip() for line in lines), summary)
 
 
 _PROCESSOR = "TensorFlow trains on the processor"

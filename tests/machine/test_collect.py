@@ -39,7 +39,7 @@ NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
         # A container grants less than there is.
         (computer(cores=16) | trees.container() | trees.quota(2, gigabytes=2),
          {"system": System(cores=16)},
-         {"cores": 16, "cores_granted": 2.0, "cores_quota": 2.0, "cores_affinity": 16,
+         {"cores": 16, "cores_granted": 2.0,
           "memory": 2 * 10**9, "memory_present": 32 * 10**9,
           "software.platform": "container"}),
         # The system is named, and WSL with it.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import Check, Words, fine, say
+from perfkit.machine.checks.base import Check, fine, say
 from perfkit.machine.record import (
     BUSY,
     Gpu,
@@ -200,43 +200,25 @@ GPU_SPEED = (other_programs, throttled, narrow)
 _NEARLY_ALL = 0.95
 # Other programs that leave nine cores of ten disturb little.
 _MUCH_LOAD = 0.1
-_QUOTA = " A quota also stops all threads for the rest of each period."
 
 
 def granted(machine: Machine) -> Iterator[Check]:
     """A container, a scheduler or an affinity grants fewer cores than there are."""
     share = machine.cores_granted / machine.cores
     words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
-    limits = limiting(machine)
-    may = f"This process may use {words} ({machine.cpu})."
-    evidence = " ".join([may, *limits.values()])
+    evidence = f"This process may use {words} ({machine.cpu})."
     if share >= _NEARLY_ALL:
         yield fine("cores", "All cores may be used", evidence)
         return
-    counts = {"all": machine.cores, "last": machine.cores - 1}
-    # An affinity that is lifted helps little where a quota stays.
-    limit = "quota" if "quota" in limits or not limits else "affinity"
     yield say(
         machine,
         "few-cores",
         evidence,
         cost=0.6 * (1 - share),
         cores=words,
-        quota=_QUOTA if "quota" in limits else "",
-        remedy=Words(machine, blanks=counts)[f"lift_{limit}"],
+        all=machine.cores,
+        last=machine.cores - 1,
     )
-
-
-def limiting(machine: Machine) -> dict[str, str]:
-    """What grants fewer cores than there are, a sentence each: a quota, an affinity."""
-    threshold = _NEARLY_ALL * machine.cores
-    quota, affinity = machine.cores_quota, machine.cores_affinity
-    limits = {}
-    if quota and quota < threshold:
-        limits["quota"] = f"A quota grants the time of {units.significant(quota)}."
-    if affinity and affinity < threshold:
-        limits["affinity"] = f"Its affinity allows {affinity}."
-    return limits
 
 
 def busy(machine: Machine) -> Iterator[Check]:
