@@ -13,6 +13,7 @@ from perfkit import units
 
 Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "other"]
 Build = Literal["cuda", "rocm", "cpu", "metal", "none", "unknown"]
+# Only files of earlier versions hold lines that nobody explained.
 Weight = Literal["fatal", "matters", "harmless", "unexplained"]
 
 
@@ -97,8 +98,8 @@ class Said:
 
     Attributes:
         line: Its text, without paths and times.
-        meaning: In words; "" where nobody has explained it.
-        weight: Whether it keeps the GPU away, costs speed, or may be left alone.
+        meaning: In words.
+        weight: Whether it keeps the GPU away or costs speed.
     """
 
     line: str
@@ -134,7 +135,7 @@ class Start:
 
     Attributes:
         seconds: That importing it took.
-        said: Its log, line by line, each explained where it can be.
+        said: The lines of its log that matter, each explained.
         devices: Those it can use, such as ``("CPU:0", "GPU:0")``.
         proofs: What each of them computed.
         problem: Why it could not be started, in a sentence; "" where it could.

@@ -40,7 +40,7 @@ ILL = replace(
     ),
     start=replace(
         looked.FULL.start,
-        said=tuple(one for one in looked.FULL.start.said if one.weight == "harmless"),
+        said=(),
     ),
 )
 # Three causes, with the lines where they stand.

@@ -4,7 +4,7 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
-from perfkit.machine.record import Proof, Said, Start
+from perfkit.machine.record import Proof, Start
 from perfkit.machines import examination
 from perfkit.machines.examination import answer
 from perfkit.progress import Display
@@ -191,11 +191,10 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     check = replace(
         looked.SLOW, title=hostile, evidence=hostile, why=hostile, remedy=hostile
     )
-    start = Start(said=(Said(line=hostile, meaning="", weight="unexplained"),))
-    machine = replace(looked.BARE, cpu=hostile, start=start, no_gpu=hostile)
+    machine = replace(looked.BARE, cpu=hostile, no_gpu=hostile)
     found = looked.examination(check, machine=machine, missed=(hostile,))
     for terminal in (True, False):
         text = written(found, terminal=terminal, in_full=True)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 10
+        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 9
     assert taken_apart(found._repr_html_()).all("img") == []

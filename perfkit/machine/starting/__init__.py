@@ -1,7 +1,7 @@
 """What does TensorFlow do when it starts? Tried in a process of its own.
 
 Whatever that process told before it crashed or hung is kept, and a sentence says how it
-ended. Its log is told line by line, each with what it means.
+ended. The lines of its log that matter are told, each with what it means.
 """
 
 import contextlib
@@ -217,29 +217,29 @@ _NUMBER = re.compile(r"\d+")
 # These lines hold the host's name, whatever it is.
 _HOST = re.compile(r"((?:for host|hostname): |running on this host \()[^\s):]+")
 _LONGEST_LINE = 240
-_MOST_EXPLAINED, _MOST_UNEXPLAINED = 40, 20
+_MOST_LINES = 40
 
 
 def explain_log(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
-    """Explain a log, line by line, in its order.
+    """Explain the lines of a log that keep a GPU away or cost speed, in its order.
 
     A line that differs from an earlier one in its numbers alone is left out, and so
-    are unexplained lines beyond the twentieth. The names are left out.
+    are the names.
     """
     lines = dict[str, Said]()
-    room = {"unexplained": _MOST_UNEXPLAINED, "explained": _MOST_EXPLAINED}
     hidden = tuple(names)
     # One that goes on is one more line.
     for text in _ESCAPE.sub("", log).splitlines():
-        if not (message := _HEAD.sub("", text).strip()):
+        message = _HEAD.sub("", text).strip()
+        # It is looked up as it was said: a user's name may be a word of the message.
+        pattern = explained(message)
+        if pattern is None or pattern.weight == "harmless":
             continue
-        line = _explain_line(message, hidden)
-        key = _NUMBER.sub("#", line.line)
-        kind = line.weight if line.weight == "unexplained" else "explained"
-        if key not in lines and room[kind]:
-            lines[key] = line
-            room[kind] -= 1
-    return tuple(lines.values())
+        line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
+        line = " ".join(environment.anonymize(line, hidden, _LONGEST_LINE).split())
+        note = Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
+        lines.setdefault(_NUMBER.sub("#", line), note)
+    return tuple(lines.values())[:_MOST_LINES]
 
 
 def unlogged(output: str) -> str:
@@ -248,13 +248,3 @@ def unlogged(output: str) -> str:
     return "".join(
         line for line in lines if not _HEAD.match(line) and _BEFORE not in line
     )
-
-
-def _explain_line(message: str, names: tuple[str, ...]) -> Said:
-    # It is looked up as it was said: a user's name may be a word of the message.
-    pattern = explained(message)
-    line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
-    line = " ".join(environment.anonymize(line, names, _LONGEST_LINE).split())
-    if pattern is None:
-        return Said(line=line, meaning="", weight="unexplained")
-    return Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
