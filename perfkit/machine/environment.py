@@ -212,7 +212,9 @@ def tensorflow(folders: Sequence[str]) -> Software:
     info = _build_info(text_of(module / "python/platform/build_info.py"))
     return Software(
         build=_build(info, module.parent),
-        packages=tuple(_bringing(module.parent)),
+        packages=tuple(
+            name for name in _TENSORFLOWS if _distribution(name, [str(module.parent)])
+        ),
         cuda=_word(info.get("cuda_version")),
         capabilities=_words(info.get("cuda_compute_capabilities")),
     )
@@ -229,26 +231,6 @@ def _version(distribution: metadata.Distribution) -> str | None:
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return version if re.fullmatch(r"[\w.!+-]{1,60}", version) else None
-
-
-def _files(distribution: metadata.Distribution) -> str:
-    """The list of a distribution's files; "" where that is missing or spoiled."""
-    try:
-        return distribution.read_text("RECORD") or ""
-    except (OSError, ValueError):
-        return ""
-
-
-def _bringing(folder: Path) -> Iterator[str]:
-    installed = {name: _distribution(name, [str(folder)]) for name in _TENSORFLOWS}
-    present = {
-        name: distribution for name, distribution in installed.items() if distribution
-    }
-    for name, distribution in present.items():
-        files = _files(distribution) if len(present) > 1 else ""
-        # One that only asks for another, as on Windows, brings no file of its own.
-        if not files or re.search(r"^tensorflow/__init__\.py,", files, re.MULTILINE):
-            yield name
 
 
 def _build(info: Mapping[str, Any], folder: Path) -> Build:

@@ -76,7 +76,7 @@ class Software:
             files of earlier versions tell WSL 1 apart.
         container: Whether it runs in a container, on whatever kind of system.
         build: Which TensorFlow is installed; nothing is imported to find out.
-        packages: Distributions that bring a module ``tensorflow``; two are a fault.
+        packages: Distributions that bring a module ``tensorflow``.
         cuda: Version that the build was made with.
         capabilities: Compute capabilities that the build has kernels for, as it spells
             them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.

@@ -118,16 +118,14 @@ def nvidia_card(slot="0000:01:00.0", device_class="0x030000"):
     }
 
 
-def tensorflow(build=CUDA, version="2.21.0", name="tensorflow", *, brings=True):
+def tensorflow(build=CUDA, version="2.21.0", name="tensorflow"):
     """A TensorFlow among the packages; ``build`` is what its build wrote."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
-    record = "tensorflow/__init__.py,sha256=x,9\n" if brings else "README,,\n"
     pairs = ", ".join(map(repr, build.items()))
     return {
         "tensorflow/__init__.py": "raise RuntimeError('imported')\n",
         "tensorflow/python/platform/build_info.py": BUILD.format(pairs=pairs),
         f"{about}/METADATA": f"Name: {name}\nVersion: {version}\n",
-        f"{about}/RECORD": record,
         **package("keras", "3.15.1"),
     }
 

@@ -108,7 +108,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
     if software.build == "cuda":
         evidence = f"TensorFlow {version} was built for CUDA {software.cuda}."
         yield fine("build", "TensorFlow is built for GPUs", evidence)
-    elif software.build in ("cpu", "rocm") and len(software.packages) < 2:
+    elif software.build in ("cpu", "rocm"):
         packages = software.packages or ("tensorflow-cpu",)
         yield say(
             machine,
@@ -119,25 +119,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
         )
 
 
-def duplicated(machine: Machine) -> Iterator[Check]:
-    """Two distributions write the same files: what runs is a mixture."""
-    packages = machine.software.packages if machine.software else ()
-    if len(packages) > 1:
-        versions = (
-            f"{package} {machine.versions.get(package, '')}".strip()
-            for package in packages
-        )
-        yield say(
-            machine,
-            "two-tensorflows",
-            f"{' and '.join(versions)} are installed.",
-            status="fail" if machine.gpus else "warn",
-            cost=0.96 if machine.gpus else 0.2,
-            packages=" ".join(packages),
-        )
-
-
-TENSORFLOW = (missing, cpu_only, duplicated)
+TENSORFLOW = (missing, cpu_only)
 
 
 def unseen_libraries(machine: Machine) -> Iterator[Check]:

@@ -111,8 +111,6 @@ FAULTY = (
     Scripted("cpu-only-build", TOWER, "idle_link",
      'python -m pip install "tensorflow[and-cuda]==2.21.0"',
      more={"packages": PROCESSOR_BUILD}),
-    Scripted("two-tensorflows", TOWER, "idle_link", "uninstall -y",
-     more={"packages": trees.tensorflow() | PROCESSOR_BUILD}),
     Scripted("no-tensorflow", remedy="pip install", more={"packages": {}}),
     Scripted("fatal-start-log", TOWER, "gaming", "tensorflow[and-cuda]",
      log="W0000 00:00:1 1 gpu_device.cc:2342] Cannot dlopen some GPU libraries. "
