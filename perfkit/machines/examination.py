@@ -212,14 +212,6 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
         yield units.size(gpu.memory)
     if gpu.compute_capability:
         yield f"compute capability {gpu.compute_capability}"
-    # An idle link says nothing of its speed.
-    link, best = gpu.link, (gpu.link.generation_max, gpu.link.width_max)
-    generation = link.busy_generation or link.generation_max
-    width = link.busy_width or link.width or link.width_max
-    if generation and width:
-        slower = all(best) and (generation, width) != best
-        limit = f" of {best[0]} ×{best[1]}" if slower else ""
-        yield f"PCIe {generation} ×{width}{limit}"
 
 
 def _tensorflow(machine: Machine) -> Iterator[str]:

@@ -87,11 +87,11 @@ def throttled(machine: Machine) -> Iterator[Check]:
             continue
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}."
         # A newer driver may give a reason that has no words here.
-        unnamed = [reason for reason in reasons if reason.startswith("reason 0x")]
-        bad = [reason for reason in reasons if reason not in (*_BY_DESIGN, *unnamed)]
+        named = (reason for reason in reasons if not reason.startswith("reason 0x"))
+        bad = [reason for reason in named if reason not in _BY_DESIGN]
         if bad:
             yield say(machine, "throttled", evidence, reason=bad[0], place=place)
-        elif not unnamed:
+        else:
             title = f"No fault slows the GPU {when}"
             yield fine("throttled", title, evidence)
 
@@ -136,32 +136,24 @@ _ALL = 0.9
 
 
 def other_programs(machine: Machine) -> Iterator[Check]:
-    """Another program computes on the GPU, or holds its memory."""
+    """Another program holds much of the GPU's memory."""
     for place, name, gpu in base.seen_gpus(machine):
         are_known = _are_known(gpu)
         share, holders = _occupied(gpu)
-        is_ours = any(holder.own for holder in gpu.holders or ())
-        worked_on = gpu.busy is not None and gpu.busy >= _MUCH_MEMORY and not is_ours
-        if share is None and not worked_on:
+        if share is None:
             continue
-        facts = []
-        if share is not None:
-            facts.append(f"{units.percent(share)} of its memory is in use{holders}")
-        if gpu.busy is not None:
-            facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
-        evidence = f"{name}: {' and '.join(facts)}."
-        limit = _MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY
-        if (share or 0) < limit and not worked_on:
+        evidence = f"{name}: {units.percent(share)} of its memory is in use{holders}."
+        if share < (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY):
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
-        full = are_known and (share or 0) >= _ALL
+        full = are_known and share >= _ALL
         yield say(
             machine,
             "shared-gpu" if are_known else "used-gpu",
             evidence,
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
-            cost=0.95 if full else min(0.6, max(share or 0, gpu.busy or 0)),
+            cost=0.95 if full else min(0.6, share),
             place=place,
         )
 
