@@ -79,7 +79,6 @@ def doctor(
     *,
     prove: bool = False,
     probe: bool = False,
-    microbenchmarks: Finding | None = None,
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
@@ -93,24 +92,15 @@ def doctor(
             takes 10 to 30 s.
         probe: Do that, and measure how fast each part of the machine is, in under
             3 minutes. The measurement is saved as a finding.
-        microbenchmarks: A finding of ``machine-ladder`` from this machine, to use
-            instead of a new measurement.
         folder: The folder of your data, from whose disk a probe reads.
         display: Where to show progress; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder, or it is another kind of finding.
+        BadParameterError: There is no such folder.
     """
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")
     Folder().check("folder", folder or "")
-    if not isinstance(microbenchmarks, Finding | None):
-        raise BadParameterError(f"This is {microbenchmarks!r}; give a finding.")
-    if microbenchmarks is not None and microbenchmarks.experiment != MICROBENCHMARKS:
-        name = microbenchmarks.experiment
-        raise BadParameterError(
-            f"This is a finding of {name!r}; give one of {MICROBENCHMARKS!r}."
-        )
     began, display = time.monotonic(), display or display_here()
     this_machine, missed, stopped = machine(), list[str](), False
     measured: Finding | None = None
@@ -118,17 +108,14 @@ def doctor(
         if prove or probe:
             with display.showing("Starting TensorFlow"):
                 this_machine = replace(this_machine, start=started(_START_S))
-        if microbenchmarks is not None and microbenchmarks.replayed:
-            stamp = microbenchmarks.stamp
-            missed.append(f"The microbenchmarks are not of this machine: {stamp}")
-        elif microbenchmarks is not None or probe:
-            finding = microbenchmarks or _measure(folder, display, began, missed)
+        if probe:
+            finding = _measure(folder, display, began, missed)
             # The finding is told which machine it was, and that what its GPUs did.
             this_machine = replace(
                 this_machine, gpus=observed(this_machine.gpus, finding.samples)
             )
             measured, stopped = replace(finding, machine=this_machine), finding.stopped
-            if microbenchmarks is None and finding.path:
+            if finding.path:
                 store.save(measured, path=finding.path)
     except KeyboardInterrupt:
         stopped = True
