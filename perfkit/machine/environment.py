@@ -287,16 +287,10 @@ def kind_of_system(
 
 
 def is_wsl(root: Path, variables: Mapping[str, str]) -> bool:
-    """Whether this is a Windows Subsystem for Linux.
-
-    A kernel that its user built may have any name.
-    """
+    """Whether this is a Windows Subsystem for Linux."""
     release = text_of(root / "proc/sys/kernel/osrelease").lower()
-    version = text_of(root / "proc/version").lower()
-    if "microsoft" in release or "microsoft" in version:
-        return True
-    interop = text_of(root / "proc/sys/fs/binfmt_misc/WSLInterop")
-    return bool(interop) or "WSL_DISTRO_NAME" in variables
+    # A kernel that its user built may have any name.
+    return "microsoft" in release or "WSL_DISTRO_NAME" in variables
 
 
 def in_container(root: Path, variables: Mapping[str, str]) -> bool:

@@ -137,13 +137,6 @@ def _memory(card: Card) -> Any:
     return memory
 
 
-def _cores(card: Card) -> int:
-    """CUDA cores; those of an instance are not told."""
-    if _is_divided(card):
-        raise RefusedError
-    return int(_nonzero(ask("DeviceGetNumGpuCores", card)))
-
-
 def _capability(card: Card) -> str:
     major, minor = ask("DeviceGetCudaComputeCapability", card)
     return f"{int(_nonzero(major))}.{int(minor)}"
@@ -165,7 +158,7 @@ _GPU: dict[str, Read] = {
     "memory_used": READINGS["memory"],
     "memory_bus": _nonzero_of("MemoryBusWidth"),
     "compute_capability": _capability,
-    "cores": _cores,
+    "cores": _nonzero_of("NumGpuCores"),
     "busy": _busy,
     "divided": _is_divided,
 }

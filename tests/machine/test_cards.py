@@ -44,7 +44,7 @@ CARDS = (
     (ONE + OLD_NAME, {"clocks.throttle": (POWER, WARM, HOT)}),
     # Of a divided card nobody tells which part of it is ours.
     ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB", "divided": True, "memory": None,
-     "memory_used": None, "cores": None, "link.width": 16, "busy": None}),
+     "memory_used": None, "link.width": 16, "busy": None}),
     ("wsl", {"memory_used": 2**30, "busy": None, "holders": None}),
 )  # fmt: skip
 # Above the highest number that Linux gives a process.

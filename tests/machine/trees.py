@@ -58,7 +58,6 @@ def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
         "proc/cpuinfo": cpuinfo(cores, model, flags),
         "proc/sys/kernel/osrelease": release + "\n",
         "proc/sys/kernel/hostname": "engine\n",
-        "proc/version": f"Linux version {release} (buildd@lcy02) #45 SMP\n",
         "proc/2/comm": "kthreadd\n",
         "proc/self/status": f"Name:\tpython\nCpus_allowed_list:\t0-{cores - 1}\n",
         "proc/self/cgroup": "0::/\n",

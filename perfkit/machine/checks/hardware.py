@@ -8,7 +8,6 @@ from perfkit.machine.checks.base import Check, fine, say
 from perfkit.machine.record import (
     BUSY,
     Gpu,
-    Holder,
     Load,
     Machine,
     Processor,
@@ -138,11 +137,20 @@ _ALL = 0.9
 def other_programs(machine: Machine) -> Iterator[Check]:
     """Another program holds much of the GPU's memory."""
     for place, name, gpu in base.seen_gpus(machine):
-        are_known = _are_known(gpu)
-        share, holders = _occupied(gpu)
-        if share is None:
+        strangers = [holder for holder in gpu.holders or () if not holder.own]
+        # Whether the driver tells what others hold; else what is in use is theirs.
+        are_known = gpu.holders is not None and not any(
+            holder.own is None or holder.memory is None for holder in strangers
+        )
+        used_bytes = gpu.memory_used
+        if are_known:
+            used_bytes = sum(holder.memory or 0 for holder in strangers)
+        if not gpu.memory or used_bytes is None:
             continue
-        evidence = f"{name}: {units.percent(share)} of its memory is in use{holders}."
+        share = used_bytes / gpu.memory
+        names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
+        by = f" by {names}" if names and are_known else ""
+        evidence = f"{name}: {units.percent(share)} of its memory is in use{by}."
         if share < (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY):
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
@@ -156,33 +164,6 @@ def other_programs(machine: Machine) -> Iterator[Check]:
             cost=0.95 if full else min(0.6, share),
             place=place,
         )
-
-
-def _strangers(gpu: Gpu) -> list[Holder]:
-    """The programs that are not known to be our own."""
-    return [holder for holder in gpu.holders or () if not holder.own]
-
-
-def _are_known(gpu: Gpu) -> bool:
-    """Whether the driver tells what others hold."""
-    return gpu.holders is not None and not any(
-        holder.own is None or holder.memory is None for holder in _strangers(gpu)
-    )
-
-
-def _occupied(gpu: Gpu) -> tuple[float | None, str]:
-    """The share of memory that others hold, and by whom; None if not known.
-
-    Where the driver does not tell them apart, the share that is in use.
-    """
-    if not gpu.memory:
-        return None, ""
-    if not _are_known(gpu):
-        return gpu.memory_used and gpu.memory_used / gpu.memory, ""
-    strangers = _strangers(gpu)
-    names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
-    bytes_held = sum(holder.memory or 0 for holder in strangers)
-    return bytes_held / gpu.memory, f" by {names}" if names else ""
 
 
 GPU_SPEED = (other_programs, throttled, narrow)
