@@ -13,7 +13,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table, Verdict
 from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
-from perfkit.machine.checks.base import Check, first_way
+from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import machine, observed
 from perfkit.machine.record import Gpu, Machine, Start
@@ -236,15 +236,11 @@ def _start(start: Start) -> Iterator[str]:
             yield f"{device} computes wrongly: {' and '.join(wrong)}"
 
 
-# A longer way to mend something stands below alone.
-_LONGEST_WAY = 80
-
-
 @shown.report.register
 def report(examination: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
     sentences = [
-        *map(_first, examination.wrong[:1]),
+        *(f"{check.title}." for check in examination.wrong[:1]),
         answer(examination.machine, examination.checks),
     ]
     if not examination.wrong:
@@ -280,12 +276,6 @@ def _parts(report: Report) -> Iterator[Fold]:
     tables = (report.table,) if report.table else ()
     yield Fold("How fast each part is", (report.verdict.headline,), tables)
     yield from report.folds
-
-
-def _first(check: Check) -> str:
-    """What is wrong, and what to do about it where a clause holds that."""
-    way = f": {first_way(check.remedy)}" if check.remedy else ""
-    return f"{check.title}{way if len(way) <= _LONGEST_WAY else ''}."
 
 
 def _check(check: Check) -> str:
