@@ -39,7 +39,6 @@ LOCKS = ROOT / "locks"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "perfkit.json"
-BUDGET = ROOT / "budget.txt"
 # What only set-up needs: a private uv, and a log of everything uv and pip said.
 OWN = ROOT / ".setup"
 LOG = OWN / "log.txt"
@@ -107,9 +106,6 @@ def main(arguments: list[str]) -> int:
                 "TensorFlow and perfkit need Linux or macOS; install WSL2 with "
                 "`wsl --install` and open its terminal"
             )
-        if options.budget:
-            # For `perfkit lab`.
-            BUDGET.write_text(f"{options.budget:g}\n")
         set_up(options.build, tests=options.what == "test")
         if options.what == "test":
             # What some of them need beside Python: a browser.
@@ -144,17 +140,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         builds.add_argument(
             f"--{name}", dest="build", action="store_const", const=name, help=text
         )
-    parser.add_argument(
-        "--budget",
-        type=float,
-        metavar="SECONDS",
-        help="for every run of the notebooks; kept in budget.txt",
-    )
     options = parser.parse_args(arguments)
     if options.what not in ("lab", "setup", "test"):
         parser.error(f"{options.what!r} is not one of lab, setup and test")
-    if options.budget is not None and not 0 < options.budget < float("inf"):
-        parser.error(f"--budget is {options.budget:g}; give seconds above 0")
     return options
 
 
@@ -258,10 +246,6 @@ def only_one() -> Iterator[None]:
         except BlockingIOError:
             print("Waiting for another set-up in this folder.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:
-            # A network's file system may have no locks: a set-up that cannot wait for
-            # another is better than none.
-            pass
         yield
 
 
