@@ -5,18 +5,16 @@ A ``Side`` is what one machine measured, row by row.
 """
 
 import functools
-import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
 from perfkit.findings.reading import (
-    encode,
     faults_of_machine,
     faults_of_samples,
     in_order,
@@ -119,8 +117,6 @@ MOST_SAMPLES = 300
 _MOST = {"checks": 500, "microbenchmarks": 300}
 _MOST |= {"trainings": 100, "samples": 200, "missed": 100}
 _LONGEST_LABEL = 200
-# No reading has more of them.
-_DIGITS = 6
 
 
 @reading.faults.register
@@ -179,21 +175,6 @@ def recorded() -> dict[str, Passport]:
         path.parent.name: store.read(path, Passport)
         for path in sorted(FOLDER.glob(f"*/{PASSPORT}"))
     }
-
-
-@store.to_json.register
-def _to_json(passport: Passport) -> str:
-    """Write a passport as JSON: what is not known is left out, numbers are short."""
-    document = _shortened(json.loads(encode(passport)))
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-
-def _shortened(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {n: _shortened(item) for n, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_shortened(item) for item in value]
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 # What a machine measured, row by row.
