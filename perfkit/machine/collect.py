@@ -28,7 +28,6 @@ from perfkit.machine.limits import (
 )
 from perfkit.machine.record import (
     BUSY,
-    IDLE,
     Busy,
     Gpu,
     Load,
@@ -238,10 +237,7 @@ def _with_what_was_seen(
 
 
 def _works(sample: Sample) -> bool:
-    if "busy" in sample:
-        return sample["busy"] >= BUSY
-    # Where the driver hides how busy it is, it may still say that it is not idle.
-    return "throttle" in sample and not int(sample["throttle"]) & IDLE
+    return sample.get("busy", 0.0) >= BUSY
 
 
 def _highest(samples: Iterable[Sample], name: str) -> int | None:

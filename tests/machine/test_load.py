@@ -95,9 +95,6 @@ def seen(**columns):
         ({"busy": [0.9] * 20, "throttle": [HOT, HOT] + [0] * 18},
          {"clocks.busy_throttle": ("too hot, slowed by the hardware",)}),
         ({"busy": [0.9] * 9}, {"clocks.busy_throttle": None}),
-        # Where the driver hides how busy it is, not being idle is work.
-        ({"throttle": [IDLE, 0, 0, 0x2], "link_generation": [1, 4, 4, 4]},
-         {"link.busy_generation": 4, "clocks.busy_throttle": ()}),
         # Columns of unlike length are read as far as they go.
         ({"busy": [0.9] * 9, "link_generation": [3] * 4, "link_width": []},
          {"link.busy_generation": 3, "link.busy_width": None}),
@@ -115,7 +112,6 @@ def test_what_was_seen_while_it_worked_is_told(columns, told):
         {"busy": [0.1] * 50},
         {"busy": [0.9] * 2 + [0.0] * 48},
         {"busy": [None] * 50},
-        {"throttle": [IDLE] * 50},
         {},
     ],
 )
