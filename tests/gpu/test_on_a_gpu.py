@@ -51,6 +51,8 @@ def make_training():
 def test_the_doctor():
     """The card and its driver are found, and what it computes is right."""
     found = perfkit.doctor(prove=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / "doctor.json").write_text(found.to_json())
     start = found.machine.start
     assert found.machine.driver
     assert found.machine.gpus
@@ -60,6 +62,8 @@ def test_the_doctor():
     for proof in on_gpu:
         assert proof.ran_on.endswith("GPU:0"), proof
         assert proof.error <= proof.allowed, proof
+    unknown = [said.line for said in start.said if not said.meaning]
+    assert not unknown, unknown
 
 
 def test_its_microbenchmarks():
