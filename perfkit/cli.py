@@ -89,7 +89,12 @@ def _doctor(args: Namespace) -> int:
     if args.workshop:
         return _workshop()
     examination = doctor(probe=args.probe, folder=args.folder, display=_display())
-    _show_report(examination, args)
+    if args.json:
+        print(examination.to_json())
+        for sentence in examination.missed:
+            print(f"perfkit: {sentence}", file=sys.stderr)
+    else:
+        _show_report(examination, args)
     if examination.stopped:
         return INTERRUPTED
     return FAILED if examination.fails or examination.missed else DONE

@@ -159,6 +159,7 @@ def _add(
 
 def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _DOCTORS_CODES
+    _add(parser, "--json", None, "write the machine and the checks as JSON")
     probe = (
         "also start TensorFlow, test every device and measure how fast each part is; "
         "under 3 minutes, saved as a finding"

@@ -70,6 +70,7 @@ def everything_from(terminal):
         ([looked.WELL, looked.SLOW, looked.HIDDEN], {}, 0),
         ([looked.WELL, looked.WRONG], {}, 1),
         ([looked.WRONG], {"stopped": True}, 130),
+        # What a probe missed is said beside the JSON.
         ([looked.WELL], {"missed": ("No trial ran.",)}, 1),
     ],
 )
@@ -80,6 +81,10 @@ def test_the_code_of_the_doctor_tells_what_fails(
     monkeypatch.setattr("perfkit.machines.examination.doctor", lambda **_: found)
     assert cli.main(["doctor"]) == code
     assert "AMD Ryzen 9" in capsys.readouterr().out
+    assert cli.main(["doctor", "--json", "--probe"]) == code
+    said = capsys.readouterr()
+    assert said.out == found.to_json() + "\n"
+    assert said.err == "".join(f"perfkit: {sentence}\n" for sentence in found.missed)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +113,13 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
 
 def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
     code = (
-        "import sys; from perfkit.cli import main; code = main(['doctor']);"
+        "import sys; from perfkit.cli import main; code = main(['doctor', '--json']);"
         "sys.exit(3 if 'tensorflow' in sys.modules else code)"
     )
     run = shell(f'exec "$0" -c "{code}"', tmp_path)
-    assert run.returncode == ("FAIL: " in run.stdout)
-    assert f" of {os.cpu_count()} cores" in run.stdout
+    told = json.loads(run.stdout)
+    assert run.returncode == any(c["status"] == "fail" for c in told["checks"])
+    assert told["machine"]["cores"] == os.cpu_count()
     assert run.stderr == ""
 
 

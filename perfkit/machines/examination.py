@@ -1,10 +1,12 @@
 """One look at a machine: the machine, what is to be said of it, and its report."""
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, PerfkitError
@@ -22,6 +24,9 @@ from perfkit.machine.starting.child import is_right
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment
 from perfkit.questions.parameters import Folder
+
+_SCHEMA = 2
+_TOLD = ("id", "status", "title", "evidence", "why", "remedy")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,6 +71,24 @@ class Examination(Shown):
         titles = (c.title for c in self.checks if c.status == "unknown")
         unknown = dict.fromkeys(titles)
         return f"{text} Not known here: {'; '.join(unknown)}." if unknown else text
+
+    def to_json(self) -> str:
+        """The machine and its checks, for a program."""
+        from msgspec.json import decode, encode
+
+        document: dict[str, Any] = {
+            "schema": _SCHEMA,
+            "machine": self.machine,
+            "checks": [{n: getattr(c, n) for n in _TOLD} for c in self.checks],
+        }
+        if finding := self.microbenchmarks:
+            document["microbenchmarks"] = {
+                "file": finding.path.name if finding.path else None,
+                "stopped": finding.stopped,
+                "verdict": finding.verdict.headline,
+            }
+        # What JSON has no number for is null.
+        return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
 
 
 MICROBENCHMARKS = "machine-ladder"

@@ -1,10 +1,11 @@
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
-from perfkit.machine.record import Proof, Start
+from perfkit.machine.record import Load, Proof, Start
 from perfkit.machines import examination
 from perfkit.machines.examination import answer
 from perfkit.progress import Display
@@ -125,6 +126,28 @@ def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
         "Microbenchmarks are shown here but not saved: It is full.",
     )
     assert found.microbenchmarks is not None
+
+
+def test_the_json_has_these_names_and_no_others():
+    document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
+    assert list(document) == ["schema", "machine", "checks"]
+    assert document["schema"] == 2
+    assert document["machine"] == json.loads(json.dumps(asdict(looked.FULL)))
+    names = ("id", "status", "title", "evidence", "why", "remedy")
+    assert document["checks"] == [
+        {name: getattr(check, name) for name in names}
+        for check in (looked.SLOW, looked.WELL)
+    ]
+    # A number that json does not have is not known.
+    load = Load(others=float("inf"), memory_free=3)
+    machine = replace(looked.BARE, load=load)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    text = looked.examination(machine=machine).to_json()
+    told = json.loads(text, parse_constant=refuse)["machine"]["load"]
+    assert (told["others"], told["memory_free"]) == (None, 3)
 
 
 UNTRIED = replace(looked.FULL, start=None)
