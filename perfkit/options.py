@@ -167,12 +167,7 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "--probe", None, probe)
     ready = "check whether the notebooks can run here, and name what is missing"
     _add(parser, "--workshop", None, ready)
-    _add(
-        parser,
-        "--folder",
-        "FOLDER",
-        "the folder of your data, whose disk a probe reads",
-    )
+    _add(parser, "--folder", "FOLDER", "the folder of your data, to check its disk too")
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from perfkit.errors import BadParameterError
 from perfkit.machine import environment, limits, nvml
 from perfkit.machine.limits import (
     amounts_of,
@@ -29,6 +30,7 @@ from perfkit.machine.limits import (
 from perfkit.machine.record import (
     BUSY,
     Busy,
+    Disk,
     Gpu,
     Load,
     Machine,
@@ -181,6 +183,26 @@ def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
 def _first_word(policies: list[Path], name: str) -> str | None:
     """The word of the first group of cores; others are set alike."""
     return next((w for policy in policies if (w := word_of(policy / name))), None)
+
+
+def disk(folder: str | Path) -> Disk:
+    """Say which kind of file system a folder lies on; one that is none is refused."""
+    try:
+        place = os.path.realpath(Path(folder).expanduser(), strict=True)
+        os.scandir(place).close()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadParameterError(
+            f"{str(folder)!r} cannot be read ({reason}); give a readable folder."
+        ) from None
+    mounts = call_or_none(lambda: psutil.disk_partitions(all=True)) or []
+    above = [mount for mount in mounts if Path(place).is_relative_to(mount.mountpoint)]
+    mount = max(above, key=lambda mount: len(mount.mountpoint), default=None)
+    if mount is None:
+        return Disk()
+    # So WSL mounts the drives of Windows, whatever protocol it uses.
+    windows = "drvfs" in f"{mount.fstype} {mount.opts}"
+    return Disk(filesystem=mount.fstype or None, windows=windows)
 
 
 def drop_cached_file(file: str) -> bool:

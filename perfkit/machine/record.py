@@ -93,6 +93,19 @@ class Software:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disk:
+    """The disk under a folder.
+
+    Attributes:
+        filesystem: As the system names it, such as ``"ext4"``, ``"9p"``, ``"nfs4"``.
+        windows: Whether it is a Windows drive seen from WSL, such as ``/mnt/c``.
+    """
+
+    filesystem: str | None = None
+    windows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Said:
     """A line that TensorFlow logs as it starts, and what it means.
 
@@ -324,6 +337,7 @@ class Machine:
         processor: What the cores are.
         load: What else the machine did meanwhile.
         software: What TensorFlow is here.
+        disk: Under the folder that holds the data; None where nobody asked.
         start: What TensorFlow did when it was started; None until it was.
     """
 
@@ -343,6 +357,7 @@ class Machine:
     processor: Processor | None = None
     load: Load | None = None
     software: Software | None = None
+    disk: Disk | None = None
     start: Start | None = None
 
     @property

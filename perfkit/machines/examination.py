@@ -17,7 +17,7 @@ from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
-from perfkit.machine.collect import machine, observed
+from perfkit.machine.collect import disk, machine, observed
 from perfkit.machine.record import Gpu, Machine, Start
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
@@ -115,7 +115,8 @@ def doctor(
             takes 10 to 30 s.
         probe: Do that, and measure how fast each part of the machine is, in under
             3 minutes. The measurement is saved as a finding.
-        folder: The folder of your data, from whose disk a probe reads.
+        folder: The folder of your data; its file system is checked, and a probe reads
+            from its disk.
         display: Where to show progress; None for where this runs.
 
     Raises:
@@ -127,6 +128,8 @@ def doctor(
     began, display = time.monotonic(), display or display_here()
     this_machine, missed, stopped = machine(), list[str](), False
     measured: Finding | None = None
+    if folder:
+        this_machine = replace(this_machine, disk=disk(folder))
     try:
         if prove or probe:
             with display.showing("Starting TensorFlow"):
@@ -199,6 +202,8 @@ def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     inside = machine.software is not None and machine.software.container
     rows["System"] = [machine.system, *(["in a container"] if inside else [])]
     rows["System"] += [f"Python {machine.python}"]
+    if machine.disk:
+        rows["Disk"] = [machine.disk.filesystem or "unknown"]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
 
 

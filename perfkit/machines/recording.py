@@ -30,6 +30,7 @@ from perfkit.machines.record import (
 )
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment, runs
+from perfkit.questions.session import Session
 
 # Of what is left when each begins: the trainings take all that the first left.
 _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
@@ -121,7 +122,7 @@ class Recorder:
         if seconds < _SHORTEST_S:
             self._missed.append(f'The budget ended before "{name}".')
             return
-        session = None
+        session: Session | None = None
         extent = "measured"
         try:
             measuring = max(_SHORTEST_S, seconds - _PREPARING_S)

@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
-from perfkit.machine.record import Load, Proof, Start
+from perfkit.machine.record import Disk, Load, Proof, Start
 from perfkit.machines import examination
 from perfkit.machines.examination import answer
 from perfkit.progress import Display
@@ -14,6 +14,7 @@ from tests.findings.test_report import taken_apart, written
 from tests.machines import looked
 
 FOUND = Start(seconds=1.0, devices=("CPU:0",))
+READ = Disk(filesystem="ext4")
 
 
 class Stage:
@@ -40,6 +41,9 @@ def stage(monkeypatch, tmp_path):
     machine = replace(looked.BARE, gpus=(looked.CARD,))
     for name, does in {
         "machines.examination.machine": lambda: made_up.does("machine", machine),
+        "machines.examination.disk": lambda folder: made_up.does(
+            f"disk {folder}", READ
+        ),
         "machines.examination.started": lambda _: made_up.does("start", made_up.start),
         "questions.runs.open_session": lambda *_: made_up,
         "questions.runs.watch": lambda *_: made_up.does("parts", made_up.finding),
@@ -54,31 +58,33 @@ def look(**how):
 
 NONE = RunError("No trial could be started.")
 STOPPED = KeyboardInterrupt()
-PROBE = {"probe": True, "folder": "."}
+EVERY = {"probe": True, "folder": "."}
 
 
 @pytest.mark.parametrize(
-    ("how", "fault", "done", "start"),
+    ("how", "fault", "done", "disk", "start"),
     [
         # Without a probe nothing is started.
-        ({}, {}, ["machine"], None),
+        ({}, {}, ["machine"], None, None),
+        ({"folder": "."}, {}, ["machine", "disk ."], READ, None),
         # Devices prove themselves without microbenchmarks.
-        ({"prove": True}, {}, ["machine", "start"], FOUND),
-        (PROBE, {}, ["machine", "start", "parts"], FOUND),
+        ({"prove": True}, {}, ["machine", "start"], None, FOUND),
+        ({"probe": True}, {}, ["machine", "start", "parts"], None, FOUND),
         # Microbenchmarks that cannot be measured cost nothing else, and an interrupt
         # keeps what was found by then.
-        (PROBE, {"parts": NONE}, ["machine", "start", "parts"], FOUND),
-        (PROBE, {"start": STOPPED}, ["machine", "start"], None),
-        (PROBE, {"parts": STOPPED}, ["machine", "start", "parts"], FOUND),
+        (EVERY, {"parts": NONE}, ["machine", "disk .", "start", "parts"], READ, FOUND),
+        (EVERY, {"start": STOPPED}, ["machine", "disk .", "start"], READ, None),
+        (EVERY, {"parts": STOPPED}, ["machine", "disk .", "start", "parts"], READ,
+         FOUND),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked_for_is_looked_at_as_far_as_it_goes(
-    stage, how, fault, done, start
+    stage, how, fault, done, disk, start
 ):
     stage.faults |= fault
     found = look(**how)
     assert stage.done == done
-    assert found.machine.start == start
+    assert (found.machine.disk, found.machine.start) == (disk, start)
     assert bool(found.microbenchmarks) == ("parts" in done and not fault)
     assert found.checks
     assert found.missed == ((str(NONE),) if NONE in fault.values() else ())

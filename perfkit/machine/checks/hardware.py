@@ -1,4 +1,4 @@
-"""What slows the GPU, the cores and the memory of this machine?"""
+"""What slows the GPU, the cores, the memory and the disk of this machine?"""
 
 from collections.abc import Iterator
 
@@ -242,4 +242,11 @@ def memory(machine: Machine) -> Iterator[Check]:
         yield fine("memory", "There is enough memory", evidence)
 
 
-PROCESSOR = (granted, busy, saving, memory)
+def windows_drive(machine: Machine) -> Iterator[Check]:
+    """A Windows drive seen from WSL is read through a server in between."""
+    if machine.disk and machine.disk.windows:
+        evidence = f"The folder is on {machine.disk.filesystem or 'a Windows drive'}."
+        yield say(machine, "windows-drive", evidence)
+
+
+PROCESSOR = (granted, busy, saving, memory, windows_drive)

@@ -102,6 +102,7 @@ def workstation(*gpus, **facts):
             cuda="12.5.1",
             capabilities=HELD,
         ),
+        "disk": record.Disk(filesystem="ext4"),
         "start": started(*names),
     }
     return Machine(**ordinary | facts)

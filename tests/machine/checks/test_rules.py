@@ -9,6 +9,7 @@ from perfkit.machine.checks import checks, hardware, software
 from perfkit.machine.record import (
     Busy,
     Clocks,
+    Disk,
     Driver,
     Holder,
     Link,
@@ -176,7 +177,7 @@ def memory(gigabytes, free):
     return changed(WITH, memory=gigabytes * GB, load={"memory_free": free})
 
 
-test_cores_and_memory_are_judged_by_what_is_known_of_them = by_rule({
+test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     hardware.granted: [
         *[(granted(number), result, f"{number:g} of 24 cores") for number, result in (
             (23.5, "cores:ok"), (12.0, "few-cores:warn"), (0.5, "few-cores:warn"))],
@@ -206,18 +207,22 @@ test_cores_and_memory_are_judged_by_what_is_known_of_them = by_rule({
         (memory(2, 1.9 * GB), "little-memory:warn"),
         (memory(8, None), "memory:ok"),
     ],
+    hardware.windows_drive: [
+        (changed(WITH, disk=Disk(windows=True, filesystem="9p")), "windows-drive:warn",
+         " | The folder is on 9p. | ", "cp -r"),
+    ],
 })  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "machine",
     [
-        changed(WITH, processor=None, load=None, start=None),
-        changed(WITH, processor=Processor(), load=Load(), start=None),
+        changed(WITH, processor=None, load=None, disk=None, start=None),
+        changed(WITH, processor=Processor(), load=Load(), disk=None, start=None),
     ],
 )
 def test_what_was_not_looked_at_is_not_told(machine):
-    rules = hardware.busy, hardware.saving, *software.START
+    rules = hardware.busy, hardware.saving, hardware.windows_drive, *software.START
     assert [check for rule in rules for check in rule(machine)] == []
     # Memory is judged by what there is.
     says(hardware.memory, machine, "memory:ok")
