@@ -5,6 +5,9 @@
     python3 start.py setup     the environment only, in .venv/
     python3 start.py test      all tests
 
+    python3 start.py --bundle FOLDER    all that the set-up fetches, for other machines
+    python3 start.py --from FOLDER      the set-up from there, without a network
+
 What follows ``--`` goes to pytest, or to ``perfkit lab``. This needs Python
 with pip, or uv, and the network once. A step that fails says why in one sentence, and
 the next run goes on from there.
@@ -27,6 +30,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +44,7 @@ LOCKS = ROOT / "locks"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "perfkit.json"
+BUDGET = ROOT / "budget.txt"
 # What only set-up needs: a private uv, and a log of everything uv and pip said.
 OWN = ROOT / ".setup"
 LOG = OWN / "log.txt"
@@ -52,6 +58,42 @@ OLDEST_UV = (0, 5)
 # beside it (`tensorflow[and-cuda]`); and its wheel for CPUs alone, half as large, where
 # there is one (`tensorflow-cpu`). The number is what the environment takes on disk.
 BUILDS = {"cpu": 3e9, "gpu": 8e9, "slim": 2.5e9}
+
+# What a bundle can be for: its system to uv, its Python to uv, and its wheels to pip.
+SYSTEMS = {
+    f"linux-{arch}": (
+        f"{arch}-unknown-linux-gnu",
+        f"linux-{arch}-gnu",
+        [f"manylinux_2_{glibc}_{arch}" for glibc in range(28, 4, -1)]
+        + [f"manylinux2014_{arch}"],
+    )
+    for arch in ("x86_64", "aarch64")
+}
+SYSTEMS["macos-arm64"] = (
+    "aarch64-apple-darwin",
+    "macos-aarch64-none",
+    ["macosx_12_0_arm64"],
+)
+# The first file of a bundle, and the one by which a folder is known as one.
+GUIDE = "HOW-TO-INSTALL.txt"
+WITHOUT_PYTHON = " (install the Python of that number first)"
+SAID_IN_GUIDE = """\
+perfkit, for machines without a network
+
+1. Copy the folder of this file, with everything in it, to your own disk.
+2. Open a terminal in its folder `perfkit` and type:
+
+       python3 start.py setup --from ..
+       .venv/bin/perfkit doctor --workshop
+       .venv/bin/perfkit passport -o NAME.json
+
+   The second line says Ready, or names what is missing and what to type. The third
+   writes a small file about this machine: send it to the person who gave you this.
+3. To begin: python3 start.py
+
+This folder has everything for {}.
+Windows takes linux-x86_64, in the terminal of WSL2.
+"""
 
 # What this becomes, and the options that come before the user's own. Tests run side by
 # side on all cores, then those that measure alone: tests/conftest.py.
@@ -72,12 +114,15 @@ REMEDIES = {
     "make this folder and uv's cache writable",
     r"Resource temporarily|Cannot allocate memory|Too many open files": "the system "
     "has no process, memory or open file left for this; close other programs",
+    r"network (connectivity )?(is|was) disabled": "the bundle lacks a package of "
+    "locks/; work in the folder `perfkit` of the bundle, or make the bundle again",
     r"hash mismatch|DO NOT MATCH THE HASHES": "a download differs from the file in "
     "locks/, so something changed it on the way; try another network",
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
     r"No interpreter found|No download found": "no Python here fits: TensorFlow needs "
-    "3.11 to 3.13; install one of them",
+    "3.11 to 3.13, and a bundle exactly the one in its folder's name (3.11 of "
+    "linux-x86_64-3.11); install it",
     r"dns error|error sending request|Failed to (fetch|download)|timed out|"
     r"Connection (refused|reset)|resolution|unreachable|"
     r"No matching distribution": "the packages cannot be downloaded; connect to the "
@@ -106,9 +151,15 @@ def main(arguments: list[str]) -> int:
                 "TensorFlow and perfkit need Linux or macOS; install WSL2 with "
                 "`wsl --install` and open its terminal"
             )
-        set_up(options.build, tests=options.what == "test")
+        if options.budget:
+            # For `perfkit lab`; a bundle takes it along.
+            BUDGET.write_text(f"{options.budget:g}\n")
+        if options.bundle:
+            bundle(options)
+            return 0
+        set_up(options.build, options.source, tests=options.what == "test")
         if options.what == "test":
-            # What some of them need beside Python: a browser.
+            # What they need beside Python: a browser, a compiler.
             needs = [str(PYTHON), "-m", "tests.needs", again, *rest]
             if code := subprocess.call(needs, cwd=ROOT):
                 return code
@@ -140,9 +191,34 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         builds.add_argument(
             f"--{name}", dest="build", action="store_const", const=name, help=text
         )
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="for every run of the notebooks; kept in budget.txt",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="FOLDER",
+        help="install from this bundle, without a network",
+    )
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FOLDER", help="make a bundle, or continue one"
+    )
+    parser.add_argument(
+        "--for",
+        dest="system",
+        choices=SYSTEMS,
+        default=here(),
+        help="the kind of machine (this one's); a bundle may hold several",
+    )
     options = parser.parse_args(arguments)
     if options.what not in ("lab", "setup", "test"):
         parser.error(f"{options.what!r} is not one of lab, setup and test")
+    if options.budget is not None and not 0 < options.budget < float("inf"):
+        parser.error(f"--budget is {options.budget:g}; give seconds above 0")
     return options
 
 
@@ -152,15 +228,18 @@ def fail(sentence: str, code: int) -> int:
     return code
 
 
-def set_up(asked: str | None, *, tests: bool) -> None:
+def set_up(asked: str | None, source: Path | None = None, *, tests: bool) -> None:
     """Bring ``.venv`` to what the locks say; nothing to do is the common case."""
+    if source and not asked:
+        asked = "slim"
     if complete(*choose(asked), tests=tests):
         return
     OWN.mkdir(exist_ok=True)
     with only_one():
         build, done = choose(asked)
         if not complete(build, done, tests=tests):
-            work(build, done, asked or done.get("asked"), tests=tests)
+            kind = held_for_this(source) if source else None
+            work(build, done, asked or done.get("asked"), kind, tests=tests)
 
 
 def complete(build: str, done: dict[str, str | None], *, tests: bool) -> bool:
@@ -174,16 +253,19 @@ def work(
     build: str,
     done: dict[str, str | None],
     asked: str | None,
+    kind: Path | None,
     *,
     tests: bool,
 ) -> None:
     """Do what is missing, and note at the end that it is there."""
-    uv = find_uv()
+    if kind:
+        stay_offline(kind)
+    uv = find_uv(kind)
     # Scripts in an environment name its place, so one that was moved is made again.
     whole = "environment" in done and done.get("root") == str(ROOT)
-    # Each build has packages that the others do not have.
-    whole = whole and done["build"] == build
-    if make_environment(uv, build, whole=whole):
+    # The slim build is another distribution, of which there can be but one.
+    whole = whole and (done["build"] == "slim") == (build == "slim")
+    if make_environment(uv, build, kind, whole=whole):
         done = {}
     now = {"build": build, "asked": asked, "root": str(ROOT)}
     record(now)
@@ -246,23 +328,158 @@ def only_one() -> Iterator[None]:
         except BlockingIOError:
             print("Waiting for another set-up in this folder.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            # A network's file system may have no locks: a set-up that cannot wait for
+            # another is better than none.
+            pass
         yield
 
 
-def find_uv() -> str:
-    """The machine's uv, else a private one that pip fetches."""
+def here() -> str:
+    """Which kind of machine this is, as ``SYSTEMS`` calls it."""
+    system = "macos" if sys.platform == "darwin" else sys.platform
+    return f"{system}-{platform.machine()}"
+
+
+def held_for_this(source: Path) -> Path:
+    """The folder of a bundle for this machine; its name ends in a Python's version."""
+    kinds = sorted(source.resolve().glob(f"{here()}-3.*"))
+    if not kinds:
+        raise Problem(
+            f"{source} holds no bundle for {here()}; give the folder that `python3 "
+            f"start.py --bundle FOLDER --for {here()}` made"
+        )
+    mine = "-{}.{}".format(*sys.version_info)
+    return next((kind for kind in kinds if kind.name.endswith(mine)), kinds[-1])
+
+
+def stay_offline(kind: Path) -> None:
+    """Let uv find packages and Python in a bundle, and ask no network."""
+    os.environ.update(
+        UV_OFFLINE="1",
+        # With a cache of earlier set-ups uv may not take what lies in the bundle.
+        UV_NO_CACHE="1",
+        UV_FIND_LINKS=kind.as_uri(),
+        UV_PYTHON_INSTALL_DIR=str(OWN / "python"),
+    )
+    if (kind / "python.tar.gz").exists():
+        (OWN / "python").mkdir(exist_ok=True)
+        unpack = ["tar", "-xzf", str(kind / "python.tar.gz"), "-C", str(OWN / "python")]
+        run("Unpacking Python", unpack, None)
+
+
+def bundle(options: argparse.Namespace) -> None:
+    """Gather in a folder what the set-up of another machine needs.
+
+    What is there already is not fetched again. Wheels of one version of Python are
+    held, and that Python, so that any machine of the kind will do.
+    """
+    folder, system = options.bundle.resolve(), options.system
+    if ROOT in (folder, *folder.parents):
+        raise Problem(f"{folder} lies in this folder; give one beside it")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / GUIDE).exists():
+        raise Problem(f"{folder} holds something else; give a new folder")
+    if system not in SYSTEMS:
+        raise Problem(f"TensorFlow has no build for {system}; choose with --for")
+    python = "{}.{}".format(*(sys.version_info if suits() else NEWEST))
+    kind = folder / f"{system}-{python}"
+    kind.mkdir(parents=True, exist_ok=True)
+    (folder / GUIDE).touch()
+    OWN.mkdir(exist_ok=True)
+    with only_one():
+        uv = find_uv()
+        fetch(uv, options.build or "slim", system, python, kind)
+        carries = (kind / "python.tar.gz").exists() or fetch_python(
+            uv, f"cpython-{python}-{SYSTEMS[system][1]}", kind / "python.tar.gz"
+        )
+    copy_checkout(folder / "perfkit")
+    kinds = [
+        f"{path.name}{'' if (path / 'python.tar.gz').exists() else WITHOUT_PYTHON}"
+        for path in sorted(folder.glob("*-3.*"))
+    ]
+    (folder / GUIDE).write_text(SAID_IN_GUIDE.format("; ".join(kinds)))
+    if not carries:
+        print(f"It has no Python: each machine needs its own Python {python}.")
+    size = sum(path.stat().st_size for path in kind.iterdir())
+    print(f"{kind} is ready: {size / 1e6:.0f} MB. {folder / GUIDE} says how to use it.")
+
+
+def fetch(uv: str, build: str, system: str, python: str, kind: Path) -> None:
+    """Download the wheels that a lock names for a system, and uv's.
+
+    pip takes a lock's conditions to be about the machine it runs on; uv applies those
+    of another.
+    """
+    chosen = OWN / "bundle.txt"
+    triple, _, tags = SYSTEMS[system]
+    locks = [str(LOCKS / f"{name}.txt") for name in (build, "uv")]
+    about = ["--python-platform", triple, "--python-version", python]
+    command = [uv, "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
+    choose = [*command, *about, "--output-file", str(chosen), *locks]
+    run(f"Choosing the packages for {system}", choose, uv_settings())
+    wanted = ["--no-deps", "--only-binary", ":all:", "--python-version", python]
+    wanted += [word for tag in tags for word in ("--platform", tag)]
+    files = ["--requirement", str(chosen), "--dest", str(kind)]
+    pip("Fetching them", "download", *wanted, *files)
+
+
+def fetch_python(uv: str, request: str, archive: Path) -> bool:
+    """Pack a Python that runs from any place; whether there is one to be had."""
+    place, packed = OWN / "bundled-python", archive.with_suffix(".part")
+    shutil.rmtree(place, ignore_errors=True)
+    apart = {"UV_PYTHON_INSTALL_DIR": str(place), "UV_PYTHON_INSTALL_BIN": "0"}
+    try:
+        fetching = [uv, "python", "install", request]
+        run("Fetching Python", fetching, {**uv_settings(), **apart})
+    except Problem:
+        return False
+    run("Packing it", ["tar", "-czf", str(packed), "-C", str(place), "."], None)
+    packed.replace(archive)
+    shutil.rmtree(place)
+    return True
+
+
+def copy_checkout(place: Path) -> None:
+    """Copy what lies here, without what git ignores but the class's budget."""
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    names = [line.rstrip("/") for line in ignored if line and line[0] != "#"]
+    names.remove(BUDGET.name)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(".git", *names))
+
+
+def find_uv(kind: Path | None = None) -> str:
+    """The machine's uv, else a private one: a bundle's, or one that pip fetches."""
     private = OWN / "uv" / "bin" / "uv"
     for uv in (shutil.which("uv"), str(private)):
         if uv and version_of(uv) >= OLDEST_UV:
             return uv
     shutil.rmtree(OWN / "uv", ignore_errors=True)
-    # Without settings of the user's that would contradict these words.
+    if kind:
+        unpack_uv(kind, private)
+        return str(private)
+    lock = ["--require-hashes", "--requirement", str(LOCKS / "uv.txt")]
+    pip("Fetching uv", "install", "--target", str(OWN / "uv"), *lock)
+    return str(private)
+
+
+def pip(step: str, *words: str) -> None:
+    """Run this Python's pip, without settings that would contradict the words."""
     free = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
     free["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    pip = [sys.executable, "-m", "pip", "install", "--target", str(OWN / "uv")]
-    lock = ["--require-hashes", "--requirement", str(LOCKS / "uv.txt")]
-    run("Fetching uv", [*pip, *lock], free)
-    return str(private)
+    run(step, [sys.executable, "-m", "pip", *words], free)
+
+
+def unpack_uv(kind: Path, private: Path) -> None:
+    """Take uv out of its wheel: there may be no pip."""
+    private.parent.mkdir(parents=True)
+    try:
+        with zipfile.ZipFile(next(kind.glob("uv-*.whl"))) as wheel:
+            names = (n for n in wheel.namelist() if n.endswith("/scripts/uv"))
+            private.write_bytes(wheel.read(next(names)))
+    except (StopIteration, zipfile.BadZipFile):
+        raise Problem(f"{kind} is not complete; make the bundle again") from None
+    private.chmod(0o755)
 
 
 def version_of(uv: str) -> tuple[int, ...]:
@@ -274,7 +491,9 @@ def version_of(uv: str) -> tuple[int, ...]:
     return (0,)
 
 
-def make_environment(uv: str, build: str, *, whole: bool) -> bool:
+def make_environment(
+    uv: str, build: str, kind: Path | None = None, *, whole: bool
+) -> bool:
     """Make ``.venv`` anew unless it works; tell whether it was made.
 
     One whose installation was broken off is not to be trusted: a package may be half
@@ -297,7 +516,9 @@ def make_environment(uv: str, build: str, *, whole: bool) -> bool:
     VENV.mkdir()
     ours.touch()
     python, step = sys.executable, "Making .venv"
-    if not suits():
+    if kind:
+        python = kind.name.rpartition("-")[2]
+    elif not suits():
         python = ">=3.11,<3.14"
         step += f" with another Python (this is {platform.python_version()})"
     command = [uv, "venv", "--allow-existing", "--python", python, str(VENV)]
@@ -340,6 +561,10 @@ def suits() -> bool:
 def install(uv: str, build: str) -> None:
     """Install the locked packages of a build, then perfkit itself as it lies here."""
     add(uv, build, f"Installing TensorFlow ({build.upper()} build) and the rest")
+    if build == "cpu" and any(VENV.glob("lib/python*/site-packages/nvidia")):
+        extra = sorted(locked("gpu") - locked("cpu"))
+        remove = [uv, "pip", "uninstall", "--python", str(PYTHON), *extra]
+        run("Removing NVIDIA's libraries", remove, uv_settings())
     perfkit = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     command = [uv, "pip", "install", "--python", str(PYTHON), *perfkit]
     run("Installing perfkit", command, uv_settings())
@@ -352,6 +577,12 @@ def add(uv: str, lock: str, step: str) -> None:
     command = [uv, "pip", "install", "--python", str(PYTHON), "--compile-bytecode"]
     checked = ["--require-hashes", "--requirement", str(LOCKS / f"{lock}.txt")]
     run(step, [*command, *checked], uv_settings())
+
+
+def locked(lock: str) -> set[str]:
+    """The names of the packages in a lock."""
+    text = (LOCKS / f"{lock}.txt").read_text()
+    return set(re.findall(r"^([a-z0-9._-]+)==", text, re.MULTILINE))
 
 
 @functools.lru_cache(maxsize=None)
@@ -369,8 +600,16 @@ def uv_settings() -> dict[str, str]:
     return settings
 
 
-def run(step: str, command: list[str], settings: dict[str, str] | None) -> None:
-    """Run one step; its output goes to the log, its downloads to the screen."""
+def run(
+    step: str,
+    command: list[str],
+    settings: dict[str, str] | None,
+    limit: float | None = None,
+) -> None:
+    """Run one step; its output goes to the log, its downloads to the screen.
+
+    It may have a limit in seconds, which ends with the first percentage that it tells.
+    """
     print(f"{step}.", flush=True)
     process = subprocess.Popen(
         command,
@@ -382,6 +621,11 @@ def run(step: str, command: list[str], settings: dict[str, str] | None) -> None:
         preexec_fn=os.setpgrp,
     )
     said = []
+    # What it started holds its output open, so all of it is ended.
+    end = functools.partial(os.killpg, process.pid, signal.SIGTERM)
+    watchdog = threading.Timer(limit or 0, end)
+    if limit:
+        watchdog.start()
     try:
         with LOG.open("ab") as log:
             for line in process.stdout or ():
@@ -389,12 +633,15 @@ def run(step: str, command: list[str], settings: dict[str, str] | None) -> None:
                 said.append(line.decode(errors="replace").strip())
                 if said[-1].startswith("Download"):
                     print(f"  {said[-1]}", flush=True)
+                if "%" in said[-1]:
+                    watchdog.cancel()
         code = process.wait()
     except BaseException:
-        # What it started holds its output open, so all of it is ended.
-        os.killpg(process.pid, signal.SIGTERM)
+        end()
         process.wait()
         raise
+    finally:
+        watchdog.cancel()
     if code:
         last = said[-1].rstrip(".") if said else f"exit code {code}"
         reason = explain("\n".join(said), f"{last}; look into {LOG}")

@@ -21,7 +21,10 @@ PLAYWRIGHT = [str(PYTHON), "-m", "playwright"]
 FETCH = [*PLAYWRIGHT, "install", "--no-shell", "chromium"]
 # A browser that was fetched may lack libraries of the system.
 LIBRARIES = [*PLAYWRIGHT, "install-deps", "chromium"]
-PACKAGE = ["apt-get", "install", "-qy", "chromium"]
+APT = ["-qy", "-o", "APT::Install-Recommends=false", "-o", "DPkg::Lock::Timeout=60"]
+PACKAGE = ["apt-get", "install", *APT, "chromium"]
+# Seconds that a download has to begin, and packages to be there.
+BEGUN_S, PACKAGES_S = 6, 600
 ASK_PLAYWRIGHT = """
 from playwright.sync_api import sync_playwright
 with sync_playwright() as playwright:
@@ -45,7 +48,8 @@ def fetch_browser() -> None:
     """Fetch one, and as root its libraries or the system's own, or say what to type."""
     OWN.mkdir(exist_ok=True)
     with only_one():
-        command = LIBRARIES if tried("Downloading Chromium", FETCH) else PACKAGE
+        fetched = tried("Downloading Chromium", FETCH, BEGUN_S)
+        command = LIBRARIES if fetched else PACKAGE
         if not find_browser():
             as_root(command)
     if not find_browser():
@@ -103,13 +107,13 @@ def as_root(command: list[str]) -> None:
         return
     root += ["env", "DEBIAN_FRONTEND=noninteractive"]
     for each in (["apt-get", "update"], command):
-        tried(f"Running `{shlex.join(each)}`", [*root, *each])
+        tried(f"Running `{shlex.join(each)}`", [*root, *each], PACKAGES_S)
 
 
-def tried(step: str, command: list[str]) -> bool:
+def tried(step: str, command: list[str], limit: float) -> bool:
     """Run one step that may fail, since there are others."""
     try:
-        run(step, command, None)
+        run(step, command, None, limit)
     except Problem:
         return False
     return True

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -18,10 +19,17 @@ REPOSITORY = Path(start.__file__).parent
 BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
 LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
 UV_FILES = REPOSITORY / "tests" / "setup" / "machine" / "uv"
+FAKE_PIP = """
+import sys
+from pathlib import Path
+if "download" in sys.argv:
+    Path(__file__).with_name("asked").write_text(" ".join(sys.argv[1:]))
+    (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
+"""
 # What the fakes in tests/setup are made of.
 TOOLS = (
     *("sh", "cat", "dirname", "basename", "mkdir", "ln", "cp", "sleep"),
-    *("env", "true"),
+    *("env", "true", "tar", "gzip"),
 )
 SEARCHED = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
 
@@ -42,7 +50,8 @@ class Checkout:
             shutil.copy(REPOSITORY / name, self.root / name)
         for tool in TOOLS:
             (self.machine / tool).symlink_to(shutil.which(tool))
-        shutil.copy(self.machine / "program", self.machine / "chromium")
+        for program in ("chromium", "cc"):
+            shutil.copy(self.machine / "program", self.machine / program)
 
     def begin(self, *arguments, **variables):
         """Run start.py as a user does; what it says goes to stdout and stderr."""
@@ -153,12 +162,19 @@ def test_the_tests_need_their_own_lock_once(checkout):
 def test_the_build_stays_and_another_takes_the_place_of_what_it_cannot_use(checkout):
     assert checkout.steps("setup", "--gpu")[1].endswith("locks/gpu.txt")
     assert checkout.steps("setup") == []
-    # What was asked for once stays.
-    steps = ["venv", "pip", "pip"]
-    assert [verbs(checkout.steps("setup", b)) for b in ("--cpu", "--slim")] == [
-        steps
-    ] * 2
-    assert checkout.steps("setup") == []
+    (checkout.root / ".venv/lib/python3/site-packages/nvidia").mkdir(parents=True)
+    _, removing, _ = checkout.steps("setup", "--cpu")
+    assert removing.startswith("pip uninstall")
+    assert "nvidia-cudnn-cu12" in removing
+    assert "nvidia-ml-py" not in removing
+    assert "tensorflow" not in removing
+    # Between the slim build and another the environment is made anew.
+    for build, steps in {
+        "--slim": ["venv", "pip", "pip"],
+        "--cpu": ["venv", "pip", "pip"],
+        "--gpu": ["pip", "pip"],
+    }.items():
+        assert verbs(checkout.steps("setup", build)) == steps
 
 
 SAID = {
@@ -292,6 +308,88 @@ def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_pat
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))
     with pytest.raises(start.Problem, match=r"takes 3\.0 GB and the disk has 1\.0 GB"):
         start.make_environment("uv", "cpu", whole=True)
+
+
+MINE = "{}.{}".format(*sys.version_info)
+
+
+@pytest.fixture
+def folder(checkout, tmp_path):
+    """Where a bundle is made, beside a pip that only makes files."""
+    checkout.with_pip = with_pip(checkout, "", FAKE_PIP)
+    return tmp_path / "bundle"
+
+
+def bundled(checkout, folder, *arguments):
+    return checkout.start("--bundle", str(folder), *arguments, **checkout.with_pip)
+
+
+def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
+    (checkout.root / "my-notebooks").mkdir()
+    result = bundled(checkout, folder, "--budget", "20")
+    assert result.returncode == 0, result.stderr
+    kind = folder / f"{start.here()}-{MINE}"
+    held = {"python.tar.gz", "six-1.0-py3-none-any.whl"}
+    assert {path.name for path in kind.iterdir()} == held
+    copied = {path.name for path in (folder / "perfkit").iterdir()}
+    assert {"start.py", "perfkit", "locks", "budget.txt"} <= copied
+    assert not {".venv", ".setup", "my-notebooks"} & copied
+    guide = (folder / "HOW-TO-INSTALL.txt").read_text()
+    assert kind.name in guide
+    assert "start.py setup --from" in guide
+    choosing, python = checkout.asked()
+    locks = checkout.root / "locks"
+    assert choosing.endswith(f"{locks}/slim.txt {locks}/uv.txt")
+    assert f"cpython-{MINE}-" in python
+    # What is there is not fetched again.
+    assert bundled(checkout, folder).returncode == 0
+    assert [line.split()[1] for line in checkout.asked()] == ["compile"]
+    assert (folder / "perfkit" / "budget.txt").read_text() == "20\n"
+
+
+def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
+    bundled(checkout, folder)
+    kind = folder / f"{start.here()}-{MINE}"
+    with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
+        wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
+    (checkout.machine / "uv").unlink()
+    checkout.steps("setup", "--from", str(folder))
+    private = checkout.root / ".setup" / "uv" / "bin"
+    calls = (private / "from").read_text().splitlines()
+    assert {line.split(" ", 1)[1] for line in calls[-3:]} == {f"1 {kind.as_uri()}"}
+    venv, packages, _ = (
+        line for line in (private / "asked").read_text().splitlines() if "venv" in line
+    )
+    assert f"--python {MINE} " in venv
+    assert packages.endswith("locks/slim.txt")
+    assert (checkout.root / ".setup" / "python" / "cpython").is_dir()
+    # Done once, it is there without the bundle.
+    shutil.rmtree(folder)
+    assert checkout.start("setup").returncode == 0
+
+
+def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
+    bundled(checkout, folder)
+    said = "Packages were unavailable because the network was disabled."
+    checkout.fails("install", said)
+    result = checkout.start("setup", "--from", str(folder))
+    assert_one_sentence(result, "the bundle lacks a package")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    result = checkout.start("setup", "--from", str(folder))
+    assert_one_sentence(result, f"holds no bundle for {start.here()}")
+    (folder / f"{start.here()}-3.12").mkdir()
+    (checkout.machine / "uv").unlink()
+    assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not complete")
+
+
+def test_a_step_that_does_not_begin_in_time_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(start, "LOG", tmp_path / "log.txt")
+    monkeypatch.setattr(start, "ROOT", tmp_path)
+    command = ["sh", "-c", "sleep 900 & sleep 900"]
+    with pytest.raises(start.Problem, match="Waiting failed"):
+        start.run("Waiting", command, None, 0.1)
+    start.run("Going on", ["sh", "-c", "echo 0%"], None, 60)
 
 
 def test_it_can_be_read_by_old_pythons_that_only_have_to_find_a_newer_one():
