@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit import __version__
 from perfkit.errors import BadParameterError, PerfkitError
@@ -30,7 +30,9 @@ from perfkit.machines.record import (
 )
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment, runs
-from perfkit.questions.session import Session
+
+if TYPE_CHECKING:
+    from perfkit.questions.session import Session
 
 # Of what is left when each begins: the trainings take all that the first left.
 _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
