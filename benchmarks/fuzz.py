@@ -6,8 +6,8 @@
 
 Guided by coverage where Atheris is installed (`pip install atheris`, no part of any
 lock): inputs that reach new lines of perfkit's are kept and changed further. Without it
-sound files are changed at random, as ``fuzz_reader.py`` does. Inputs that break
-something lie in ``artifacts/fuzz``; the exit code is 1 then.
+sound files are changed at random. Inputs that break something lie in
+``artifacts/fuzz``; the exit code is 1 then.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ def _passport(args: Namespace) -> int:
     _show_report(passport, args)
     file = save(passport, path=path)
     _say()
-    _say(preview(passport, file.stat().st_size))
+    _say(preview(file.stat().st_size))
     _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
@@ -326,7 +326,7 @@ def _passport(args: Namespace) -> int:
 def _class(args: Namespace) -> int:
     from perfkit.machines.classroom import classroom
 
-    room = classroom(args.folder, args.you)
+    room = classroom(args.folder)
     _show_report(room, args)
     if args.out:
         _say_written(room.export(args.out))

@@ -302,7 +302,6 @@ def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "folder", "FOLDER", "the folder with the passports")
     _add(parser, "-o --out", "FILE", "the page, NAME.html")
-    _add(parser, "--you", "FILE", "your own passport, to mark it in the chart")
 
 
 def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

@@ -31,7 +31,6 @@ ALONE = pytest.StashKey[list[str]]()
 # What tests are marked with that use a fixture, directly or not.
 MARKS = {
     "browser": ("browser", "measures"),
-    "driver": ("compiler",),
     "executed": ("measures",),
     "small_run": ("measures",),
 }

@@ -1,4 +1,4 @@
-"""Have what the chosen tests need of the machine, or say what to type.
+"""Have the browser that some of the chosen tests need, or say what to type.
 
     python -m tests.needs COMMAND [what pytest is told]
 
@@ -16,28 +16,27 @@ from collections import defaultdict
 
 from start import OWN, PYTHON, ROOT, Problem, fail, only_one, run
 
-# What some tests need of the machine, by the marker that they bear: where they lie,
-# what it is called, and the packages that bring it.
-NEEDS = {
-    "browser": ("tests/browser", "Chromium", ["chromium"]),
-    "compiler": ("tests/machine", "a C compiler named cc", ["gcc", "libc6-dev"]),
-}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FETCH = [str(PYTHON), "-m", "playwright", "install", "--no-shell", "chromium"]
+PLAYWRIGHT = [str(PYTHON), "-m", "playwright"]
+FETCH = [*PLAYWRIGHT, "install", "--no-shell", "chromium"]
+# A browser that was fetched may lack libraries of the system.
+LIBRARIES = [*PLAYWRIGHT, "install-deps", "chromium"]
+APT = ["-qy", "-o", "APT::Install-Recommends=false", "-o", "DPkg::Lock::Timeout=60"]
+PACKAGE = ["apt-get", "install", *APT, "chromium"]
+# Seconds that a download has to begin, and packages to be there.
+BEGUN_S, PACKAGES_S = 6, 600
 ASK_PLAYWRIGHT = """
 from playwright.sync_api import sync_playwright
 with sync_playwright() as playwright:
     print(playwright.chromium.executable_path)
 """
-APT = ["-qy", "-o", "APT::Install-Recommends=false", "-o", "DPkg::Lock::Timeout=60"]
-# Seconds that a download has to begin, and packages to be there.
-BEGUN_S, PACKAGES_S = 6, 600
 
 
 def main(again: str, *rest: str) -> int:
     """See to it; 0 if the tests can begin."""
     try:
-        see_to_needs(list(rest))
+        if needs_browser(list(rest)) and not find_browser():
+            fetch_browser()
     except Problem as problem:
         return fail(f"{problem}, then run `{again}` again.", 1)
     except KeyboardInterrupt:
@@ -45,47 +44,37 @@ def main(again: str, *rest: str) -> int:
     return 0
 
 
-def see_to_needs(rest: list[str]) -> None:
-    """Have what the chosen tests need of the machine, or say what to type."""
-    missing = [need for need in NEEDS if chosen(need, rest) and not has(need)]
-    if not missing:
-        return
+def fetch_browser() -> None:
+    """Fetch one, and as root its libraries or the system's own, or say what to type."""
     OWN.mkdir(exist_ok=True)
     with only_one():
-        fetched = "browser" in missing and tried("Downloading Chromium", FETCH, BEGUN_S)
-        commands = bringing(missing, fetched=fetched)
-        if not (fetched and has("browser") and len(missing) == 1):
-            as_root(commands)
-    if missing := [need for need in missing if not has(need)]:
-        names = " and ".join(NEEDS[need][1] for need in missing)
-        others = " and ".join(f"not {need}" for need in missing)
-        by_hand = " && ".join(f"sudo {shlex.join(command)}" for command in commands)
+        fetched = tried("Downloading Chromium", FETCH, BEGUN_S)
+        command = LIBRARIES if fetched else PACKAGE
+        if not find_browser():
+            as_root(command)
+    if not find_browser():
+        by_hand = f"type `sudo {shlex.join(command)}`"
         raise Problem(
-            f"Some tests need {names}, which is not here and cannot be fetched; all "
-            f'others run with `python3 start.py test -- -m "{others}"`, for these '
-            + (f"type `{by_hand}`" if shutil.which("apt-get") else "install it")
+            "Some tests need Chromium, which is not here and cannot be fetched; all "
+            'others run with `python3 start.py test -- -m "not browser"`, for these '
+            + (by_hand if shutil.which("apt-get") else "install it")
         )
 
 
-def chosen(need: str, rest: list[str]) -> bool:
-    """Whether what pytest is told may select tests that bear this marker alone."""
+def needs_browser(rest: list[str]) -> bool:
+    """Whether what pytest is told may select tests that need one."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-m", default=need)
+    parser.add_argument("-m", default="browser")
     options, others = parser.parse_known_args(rest)
-    tests, folder = ROOT / "tests", ROOT / NEEDS[need][0]
+    tests, folder = ROOT / "tests", ROOT / "tests" / "browser"
     named = [ROOT / other.split("::")[0] for other in others]
     named = [path for path in named if path.exists() and tests in (path, *path.parents)]
     if named and not any(p == tests or folder in (p, *p.parents) for p in named):
         return False
     with contextlib.suppress(SyntaxError, NameError, TypeError):
-        marked = ({need: True, "measures": measures} for measures in (True, False))
+        marked = ({"browser": True, "measures": measures} for measures in (True, False))
         return any(eval(options.m, {}, defaultdict(bool, marks)) for marks in marked)
     return True
-
-
-def has(need: str) -> bool:
-    """Whether the machine has what these tests need."""
-    return bool(find_browser() if need == "browser" else shutil.which("cc"))
 
 
 def find_browser() -> str | None:
@@ -111,27 +100,14 @@ def answers(command: list[str]) -> bool:
     return False
 
 
-def bringing(missing: list[str], *, fetched: bool) -> list[list[str]]:
-    """The commands that bring what is missing; a fetched browser lacks libraries."""
-    commands, rest = [], missing
-    if fetched:
-        commands.append([str(PYTHON), "-m", "playwright", "install-deps", "chromium"])
-        rest = [need for need in missing if need != "browser"]
-    if packages := [package for need in rest for package in NEEDS[need][2]]:
-        commands.append(["apt-get", "install", *packages])
-    return commands
-
-
-def as_root(commands: list[list[str]]) -> None:
-    """Run commands where that needs no password."""
+def as_root(command: list[str]) -> None:
+    """Run a command where that needs no password."""
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if not shutil.which("apt-get") or (root and not answers([*root, "true"])):
         return
     root += ["env", "DEBIAN_FRONTEND=noninteractive"]
-    for command in (["apt-get", "update"], *commands):
-        options = APT if command[0] == "apt-get" else []
-        step = f"Running `{shlex.join(command)}`"
-        tried(step, [*root, *command, *options], PACKAGES_S)
+    for each in (["apt-get", "update"], command):
+        tried(f"Running `{shlex.join(each)}`", [*root, *each], PACKAGES_S)
 
 
 def tried(step: str, command: list[str], limit: float) -> bool:

@@ -12,7 +12,6 @@ from perfkit.findings import store
 from perfkit.findings.page.export import export
 from perfkit.findings.report import in_text
 from perfkit.machine.collect import machine
-from perfkit.machines.report import preview
 from perfkit.questions.data_pipeline import DataPipeline
 from perfkit.questions.gallery import chart, kinds
 from perfkit.questions.session import Session, shareable
@@ -143,7 +142,6 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     ]
     texts = [
         ("passport", store.to_json(made)),
-        ("preview", preview(made, 1)),
         *(("terminal", in_text(one.report, in_full=True)) for one in (made, compared)),
         *((path.name, path.read_text(encoding="utf-8")) for path in pages),
     ]

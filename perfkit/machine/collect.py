@@ -29,7 +29,6 @@ from perfkit.machine.limits import (
 )
 from perfkit.machine.record import (
     BUSY,
-    IDLE,
     Busy,
     Disk,
     Gpu,
@@ -78,8 +77,6 @@ def _describe(root: Path, names: tuple[str, ...]) -> Machine:
         cpu=environment.anonymize(_cpu(root), names, is_fact=True),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
-        cores_quota=limits.quota(root),
-        cores_affinity=limits.affinity(root),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
         system=environment.anonymize(_system(root), names, is_fact=True),
@@ -227,9 +224,7 @@ def bytes_fetched() -> int | None:
     return amounts_of(Path("/proc/thread-self/io")).get("read_bytes")
 
 
-_COLUMNS = ("busy", "pcie_rx", "pcie_tx", "throttle", "link_generation", "link_width")
-# A GPU that moves so many bytes per second has left its idle clocks and its idle link.
-_TRAFFIC = 100e6
+_COLUMNS = ("busy", "throttle", "link_generation", "link_width")
 # Samples with work, below which nothing is said.
 _ENOUGH = 3
 # Share of the samples in which the same reason slowed it. One alone proves nothing.
@@ -264,12 +259,7 @@ def _with_what_was_seen(
 
 
 def _works(sample: Sample) -> bool:
-    if max(sample.get("pcie_rx", 0.0), sample.get("pcie_tx", 0.0)) >= _TRAFFIC:
-        return True
-    if "busy" in sample:
-        return sample["busy"] >= BUSY
-    # Where the driver hides how busy it is, it may still say that it is not idle.
-    return "throttle" in sample and not int(sample["throttle"]) & IDLE
+    return sample.get("busy", 0.0) >= BUSY
 
 
 def _highest(samples: Iterable[Sample], name: str) -> int | None:

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -212,9 +212,10 @@ def tensorflow(folders: Sequence[str]) -> Software:
     info = _build_info(text_of(module / "python/platform/build_info.py"))
     return Software(
         build=_build(info, module.parent),
-        packages=tuple(_bringing(module.parent)),
+        packages=tuple(
+            name for name in _TENSORFLOWS if _distribution(name, [str(module.parent)])
+        ),
         cuda=_word(info.get("cuda_version")),
-        cudnn=_word(info.get("cudnn_version")),
         capabilities=_words(info.get("cuda_compute_capabilities")),
     )
 
@@ -230,26 +231,6 @@ def _version(distribution: metadata.Distribution) -> str | None:
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return version if re.fullmatch(r"[\w.!+-]{1,60}", version) else None
-
-
-def _files(distribution: metadata.Distribution) -> str:
-    """The list of a distribution's files; "" where that is missing or spoiled."""
-    try:
-        return distribution.read_text("RECORD") or ""
-    except (OSError, ValueError):
-        return ""
-
-
-def _bringing(folder: Path) -> Iterator[str]:
-    installed = {name: _distribution(name, [str(folder)]) for name in _TENSORFLOWS}
-    present = {
-        name: distribution for name, distribution in installed.items() if distribution
-    }
-    for name, distribution in present.items():
-        files = _files(distribution) if len(present) > 1 else ""
-        # One that only asks for another, as on Windows, brings no file of its own.
-        if not files or re.search(r"^tensorflow/__init__\.py,", files, re.MULTILINE):
-            yield name
 
 
 def _build(info: Mapping[str, Any], folder: Path) -> Build:
@@ -306,16 +287,10 @@ def kind_of_system(
 
 
 def is_wsl(root: Path, variables: Mapping[str, str]) -> bool:
-    """Whether this is a Windows Subsystem for Linux.
-
-    A kernel that its user built may have any name.
-    """
+    """Whether this is a Windows Subsystem for Linux."""
     release = text_of(root / "proc/sys/kernel/osrelease").lower()
-    version = text_of(root / "proc/version").lower()
-    if "microsoft" in release or "microsoft" in version:
-        return True
-    interop = text_of(root / "proc/sys/fs/binfmt_misc/WSLInterop")
-    return bool(interop) or "WSL_DISTRO_NAME" in variables
+    # A kernel that its user built may have any name.
+    return "microsoft" in release or "WSL_DISTRO_NAME" in variables
 
 
 def in_container(root: Path, variables: Mapping[str, str]) -> bool:

@@ -6,12 +6,9 @@ Each is asked for by itself, so none takes another with it; an unknown one is ne
 
 import contextlib
 import functools
-import math
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
@@ -26,19 +23,16 @@ from perfkit.machine.record import (
     throttle_reasons,
 )
 
-Subject = TypeVar("Subject")
-
 UNKNOWN = "unknown NVIDIA GPU"
 UNKNOWN_HOLDER = "unknown program"
 _LONGEST_NAME = 40
 
 # The library's own numbers; they have never changed.
-_NOT_SUPPORTED, _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 3, 13, 15
+_FUNCTION_NOT_FOUND, _GPU_IS_LOST = 13, 15
 _NO_PERMISSION, _DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _MISMATCH = 4, 9, 12, 18
+_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
 # What the library fills in where it has no value: all bits set, in 32 or 64 of them.
 _NO_VALUE = (2**32 - 1, 2**64 - 1)
-# The library's version of the memory's record: 2, and its 40 bytes.
-_MEMORY_V2 = 0x02000028
 
 _PROBLEMS: dict[int, tuple[Problem, str]] = {
     _LIBRARY_NOT_FOUND: ("no driver", "No NVIDIA driver is installed."),
@@ -70,101 +64,21 @@ class RefusedError(Exception):
         self.code = code
 
 
-class Nvml:
-    """The library, opened.
+def ask(call: str, *arguments: Any) -> Any:
+    """The library's answer to one call, whose beginning is left out.
 
-    ``problem`` keeps the driver from answering, and ``why`` says what to do about it;
-    both are "" where it answers.
+    Raises:
+        RefusedError: The driver refuses.
     """
-
-    def __init__(self) -> None:
-        self.problem: Problem = ""
-        self.why = ""
-        try:
-            import pynvml
-        except ImportError:
-            self.problem = "no reader"
-            self.why = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
-            return
-        self._module: Any = pynvml
-        try:
-            self.ask("nvmlInit")
-        except RefusedError as error:
-            unknown = f"The NVIDIA driver does not answer: {error}."
-            self.problem, self.why = _PROBLEMS.get(error.code, ("no answer", unknown))
-
-    def ask(self, call: str, *arguments: Any) -> Any:
-        """The answer of one call.
-
-        Raises:
-            RefusedError: The driver refuses, or the library has no such call.
-        """
-        function = getattr(self._module, call, None)
-        if function is None:
-            raise RefusedError("Function Not Found", _FUNCTION_NOT_FOUND)
-        try:
-            return function(*arguments)
-        except self._module.NVMLError as error:
-            raise RefusedError(_word(error), error.value) from None
-        except UnicodeDecodeError:
-            raise RefusedError("Not Text") from None
-
-    def close(self) -> None:
-        """Let go of the driver."""
-        if not self.problem:
-            with contextlib.suppress(RefusedError):
-                self.ask("nvmlShutdown")
-
-
-@dataclass(frozen=True)
-class Device:
-    """A card to ask, by its number as the driver counts.
-
-    ``refused`` is the driver's word where it gives no access to the card.
-    """
-
-    nvml: Nvml
-    number: int
-    handle: Any = None
-    refused: str = ""
-
-    def ask(self, call: str, *arguments: Any) -> Any:
-        """The answer of the card to one call, whose beginning is left out."""
-        return self.nvml.ask(f"nvmlDeviceGet{call}", self.handle, *arguments)
-
-    def value(self, call: str, *arguments: Any) -> Any:
-        """The same, refused where the library marks that there is no value."""
-        return _value(self.ask(call, *arguments))
-
-    def nonzero(self, call: str, *arguments: Any) -> Any:
-        """The same, refused at 0 too: so the driver says that it does not know."""
-        return _nonzero(self.ask(call, *arguments))
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether it is divided into instances (MIG), of which a program sees one."""
-        with contextlib.suppress(RefusedError):
-            return bool(self.ask("MigMode")[0])
-        return False
-
-
-def _devices(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
-    """All cards in the driver's order; where there are none, why, in a sentence."""
-    if nvml.problem:
-        return (), nvml.why
     try:
-        count = int(_value(nvml.ask("nvmlDeviceGetCount")))
-    except RefusedError as error:
-        return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
-    devices = tuple(_device(nvml, number) for number in range(count))
-    return devices, "" if devices else "The NVIDIA driver reports no GPU."
-
-
-def _device(nvml: Nvml, number: int) -> Device:
+        import pynvml
+    except ImportError:
+        # Trials may run in an environment that lacks it.
+        raise RefusedError("no library", _LIBRARY_NOT_FOUND) from None
     try:
-        return Device(nvml, number, nvml.ask("nvmlDeviceGetHandleByIndex", number))
-    except RefusedError as error:
-        return Device(nvml, number, refused=str(error))
+        return getattr(pynvml, f"nvml{call}")(*arguments)
+    except pynvml.NVMLError as error:
+        raise RefusedError(str(error).rstrip("."), error.value) from None
 
 
 def _value(value: Any) -> Any:
@@ -175,121 +89,99 @@ def _value(value: Any) -> Any:
 
 
 def _nonzero(value: Any) -> Any:
-    """The same; refused if it is 0 or empty."""
+    """The same; refused if it is 0 or empty: so the driver says it does not know."""
     if not _value(value):
         raise RefusedError
     return value
 
 
-def _word(error: Any) -> str:
-    """The driver's word; a number where it has none that can be read."""
-    try:
-        word = str(error)
-    except UnicodeDecodeError:
-        word = ""
-    # What a library says that gives no text for its error.
-    return f"Error {error.value}" if word in ("", "None") else word.rstrip(".")
+# A card as the library hands it out.
+Card = Any
+Read = Callable[[Card], Any]
 
 
-Read = Callable[[Device], Any]
+def _nonzero_of(call: str, *arguments: int, times: float = 1) -> Read:
+    """A reading in base units, of which the driver's are so many times as large."""
+    return lambda card: times * _nonzero(ask(f"DeviceGet{call}", card, *arguments))
 
 
-def _busy(card: Device) -> float:
+def _is_divided(card: Card) -> bool:
+    """Whether it is divided into instances (MIG), of which a program sees one."""
+    with contextlib.suppress(RefusedError):
+        return bool(ask("DeviceGetMigMode", card)[0])
+    return False
+
+
+def _busy(card: Card) -> float:
     """The share of the time in which a kernel ran."""
-    return float(_value(card.ask("UtilizationRates").gpu) / 100)
+    return float(_value(ask("DeviceGetUtilizationRates", card).gpu) / 100)
 
 
-def _throttle_mask(card: Device) -> Any:
+def _throttle_mask(card: Card) -> Any:
     """The bits of ``throttle_reasons``."""
     try:
-        return card.value("CurrentClocksEventReasons")
+        return _value(ask("DeviceGetCurrentClocksEventReasons", card))
     except RefusedError as error:
         # Drivers before 535 know it by its older name.
         if error.code != _FUNCTION_NOT_FOUND:
             raise
-    return card.value("CurrentClocksThrottleReasons")
+    return _value(ask("DeviceGetCurrentClocksThrottleReasons", card))
 
 
-def _memory_used(card: Device) -> int:
-    """Bytes that are taken, by anybody."""
-    return int(_value(_memory(card).used))
-
-
-def _memory(card: Device) -> Any:
+def _memory(card: Card) -> Any:
     """The memory's record; refused for a divided card: a program has a part of it."""
-    if card.is_divided:
+    if _is_divided(card):
         raise RefusedError
-    try:
-        memory = card.ask("MemoryInfo", _MEMORY_V2)
-    except RefusedError:
-        # The older record counts what the driver keeps for itself as taken.
-        memory = card.ask("MemoryInfo")
+    memory = ask("DeviceGetMemoryInfo", card)
     _nonzero(memory.total)
     return memory
 
 
-# The driver measures PCIe traffic over 20 ms while the caller waits.
-_PCIE_EVERY_S = 1.0
-# The library's own numbers.
-_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR, _SENT, _RECEIVED = 1, 2, 0, 0, 1
-
-READINGS: dict[str, Read] = {
-    "busy": _busy,
-    "memory": _memory_used,
-    "power": lambda card: card.nonzero("PowerUsage") / 1e3,
-    "sm_clock": lambda card: card.nonzero("ClockInfo", _SM_CLOCK) * 1e6,
-    "temperature": lambda card: card.value("Temperature", _GPU_SENSOR),
-    "throttle": _throttle_mask,
-    "link_generation": lambda card: card.nonzero("CurrPcieLinkGeneration"),
-    "link_width": lambda card: card.nonzero("CurrPcieLinkWidth"),
-}
-_PCIE_READINGS: dict[str, Read] = {
-    "pcie_rx": lambda card: card.value("PcieThroughput", _RECEIVED) * 1e3,
-    "pcie_tx": lambda card: card.value("PcieThroughput", _SENT) * 1e3,
-}
-
-
-def _cores(card: Device) -> int:
-    """CUDA cores; those of an instance are not told."""
-    if card.is_divided:
-        raise RefusedError
-    return int(card.nonzero("NumGpuCores"))
-
-
-def _capability(card: Device) -> str:
-    major, minor = card.ask("CudaComputeCapability")
+def _capability(card: Card) -> str:
+    major, minor = ask("DeviceGetCudaComputeCapability", card)
     return f"{int(_nonzero(major))}.{int(minor)}"
 
 
-def _cuda(library: Nvml) -> str:
-    version = _nonzero(library.ask("nvmlSystemGetCudaDriverVersion"))
-    return f"{version // 1000}.{version % 1000 // 10}"
-
-
-_GPU: dict[str, Read] = {
-    "name": lambda card: card.nonzero("Name"),
-    "memory": lambda card: int(_memory(card).total),
-    "memory_used": _memory_used,
-    "memory_bus": lambda card: card.nonzero("MemoryBusWidth"),
-    "compute_capability": _capability,
-    "cores": _cores,
+READINGS: dict[str, Read] = {
     "busy": _busy,
+    "memory": lambda card: int(_value(_memory(card).used)),
+    "power": _nonzero_of("PowerUsage", times=1e-3),
+    "sm_clock": _nonzero_of("ClockInfo", _SM_CLOCK, times=1e6),
+    "temperature": lambda card: _value(ask("DeviceGetTemperature", card, _GPU_SENSOR)),
+    "throttle": _throttle_mask,
+    "link_generation": _nonzero_of("CurrPcieLinkGeneration"),
+    "link_width": _nonzero_of("CurrPcieLinkWidth"),
+}
+_GPU: dict[str, Read] = {
+    "name": lambda card: _nonzero(ask("DeviceGetName", card)),
+    "memory": lambda card: int(_memory(card).total),
+    "memory_used": READINGS["memory"],
+    "memory_bus": _nonzero_of("MemoryBusWidth"),
+    "compute_capability": _capability,
+    "cores": _nonzero_of("NumGpuCores"),
+    "busy": _busy,
+    "divided": _is_divided,
 }
 _LINK: dict[str, Read] = {
     "generation": READINGS["link_generation"],
     "width": READINGS["link_width"],
-    "generation_max": lambda card: card.nonzero("MaxPcieLinkGeneration"),
-    "width_max": lambda card: card.nonzero("MaxPcieLinkWidth"),
+    "generation_max": _nonzero_of("MaxPcieLinkGeneration"),
+    "width_max": _nonzero_of("MaxPcieLinkWidth"),
 }
 _CLOCKS: dict[str, Read] = {
-    "sm_max": lambda card: card.nonzero("MaxClockInfo", _SM_CLOCK) * 1e6,
-    "memory_max": lambda card: card.nonzero("MaxClockInfo", _MEMORY_CLOCK) * 1e6,
+    "sm_max": _nonzero_of("MaxClockInfo", _SM_CLOCK, times=1e6),
+    "memory_max": _nonzero_of("MaxClockInfo", _MEMORY_CLOCK, times=1e6),
     "throttle": lambda card: throttle_reasons(_throttle_mask(card)),
 }
-_DRIVER: dict[str, Callable[[Nvml], Any]] = {
-    "version": lambda library: library.ask("nvmlSystemGetDriverVersion"),
-    "cuda": _cuda,
-}
+
+
+def _answers(reads: Mapping[str, Read], card: Card) -> dict[str, Any]:
+    """The readings that the driver gives; each is asked for by itself."""
+    answers = dict[str, Any]()
+    for name, read in reads.items():
+        with contextlib.suppress(RefusedError):
+            answers[name] = read(card)
+    return answers
 
 
 @functools.cache
@@ -306,43 +198,58 @@ def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
         order, for cards that it gives no access to as well; where there are none, why,
         in a sentence.
     """
-    library = Nvml()
     try:
-        devices, reason = _devices(library)
-        if library.problem in ("no reader", "no driver"):
-            return None, (), reason
-        driver = Driver(problem=library.problem)
-        if not library.problem:
-            driver = Driver(**_answers(_DRIVER, library))
-        return driver, tuple(_gpu(device, driver.version) for device in devices), reason
+        ask("Init")
+    except RefusedError as error:
+        unknown = f"The NVIDIA driver does not answer: {error}."
+        problem, why = _PROBLEMS.get(error.code, ("no answer", unknown))
+        return None if problem == "no driver" else Driver(problem=problem), (), why
+    driver, found = Driver(), tuple[Gpu, ...]()
+    why = "The NVIDIA driver reports no GPU."
+    try:
+        with contextlib.suppress(RefusedError):
+            cuda = _nonzero(ask("SystemGetCudaDriverVersion"))
+            driver = Driver(
+                version=ask("SystemGetDriverVersion"),
+                cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
+            )
+        count = int(_value(ask("DeviceGetCount")))
+        found = tuple(_gpu(number, driver.version) for number in range(count))
+    except RefusedError as error:
+        why = f"The NVIDIA driver does not say which GPUs there are: {error}."
     finally:
-        library.close()
+        _close()
+    return driver, found, "" if found else why
 
 
-def _gpu(card: Device, driver: str | None) -> Gpu:
-    if card.refused:
-        return Gpu(name=UNKNOWN, driver=driver, lost=card.refused)
-    gpu = Gpu(
+def _close() -> None:
+    with contextlib.suppress(RefusedError):
+        ask("Shutdown")
+
+
+def _gpu(number: int, driver: str | None) -> Gpu:
+    try:
+        card = ask("DeviceGetHandleByIndex", number)
+    except RefusedError as error:
+        return Gpu(name=UNKNOWN, driver=driver, lost=str(error))
+    return Gpu(
         driver=driver,
-        divided=card.is_divided,
         link=Link(**_answers(_LINK, card)),
         clocks=Clocks(**_answers(_CLOCKS, card)),
         holders=_holders(card),
         **{"name": UNKNOWN} | _answers(_GPU, card),
     )
-    # It may have fallen off the bus meanwhile.
-    return replace(gpu, lost=_device(card.nvml, card.number).refused)
 
 
-def _holders(card: Device) -> tuple[Holder, ...] | None:
+def _holders(card: Card) -> tuple[Holder, ...] | None:
     """One record for each program, those with most memory first."""
     try:
-        processes = [*card.ask("ComputeRunningProcesses_v3")]
+        processes = [*ask("DeviceGetComputeRunningProcesses_v3", card)]
     except RefusedError:
         return None
     # A program that computes and draws is listed twice, with the same memory.
     with contextlib.suppress(RefusedError):
-        processes += card.ask("GraphicsRunningProcesses_v3")
+        processes += ask("DeviceGetGraphicsRunningProcesses_v3", card)
     names = environment.own_names()
     memory = {int(process.pid): process.usedGpuMemory or None for process in processes}
     holders = (
@@ -376,81 +283,46 @@ def _is_own(pid: int) -> bool | None:
         return None
 
 
-def _answers(
-    calls: Mapping[str, Callable[[Subject], Any]], subject: Subject
-) -> dict[str, Any]:
-    """The readings that the driver gives; each is asked for by itself."""
-    answers = dict[str, Any]()
-    for name, read in calls.items():
-        try:
-            answers[name] = read(subject)
-        except RefusedError:
-            continue
-    return answers
-
-
 class GpuReader:
     """Reads every GPU, from one thread, as often as asked."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._nvml: Nvml | None = None
-        self._gpus = dict[int, Device]()
-        self._refused = set[tuple[int, str]]()
-        self._pcie_read = dict[int, float]()
+    def __init__(self) -> None:
+        self._cards: dict[int, Card] | None = None
 
     def sample(self) -> dict[str, float]:
         """Read all GPUs now; keys such as ``"gpu0_busy"``, only what the driver gives.
 
         Busy is a share of time (0 to 1), memory is in bytes, power in watts, the SM
-        clock in hertz, the temperature in degrees Celsius, PCIe traffic in bytes per
-        second (at most once a second), throttle the bit mask of ``throttle_reasons``,
-        the link's generation and width those of the moment.
+        clock in hertz, the temperature in degrees Celsius, throttle the bit mask of
+        ``throttle_reasons``, the link's generation and width those of the moment.
         """
-        self._open()
+        if self._cards is None:
+            self._cards = _open_cards()
         values = dict[str, float]()
-        for index in tuple(self._gpus):
-            values |= self._read(index, READINGS)
-        due = self._due_for_pcie()
-        if due is not None:
-            values |= self._read(due, _PCIE_READINGS)
+        for number, card in tuple(self._cards.items()):
+            for name, read in READINGS.items():
+                try:
+                    values[f"gpu{number}_{name}"] = float(read(card))
+                except RefusedError as error:
+                    # A card that is gone is never asked again.
+                    if error.code == _GPU_IS_LOST:
+                        del self._cards[number]
+                        break
         return values
 
     def close(self) -> None:
         """Let go of the driver; the next sample opens it again."""
-        if self._nvml is not None:
-            self._nvml.close()
-        self._nvml = None
-        self._gpus, self._refused, self._pcie_read = {}, set(), {}
+        if self._cards is not None:
+            _close()
+        self._cards = None
 
-    def _open(self) -> None:
-        if self._nvml is not None:
-            return
-        self._nvml = Nvml()
-        devices, _ = _devices(self._nvml)
-        self._gpus = {n: gpu for n, gpu in enumerate(devices) if not gpu.refused}
 
-    def _read(self, index: int, readings: dict[str, Read]) -> dict[str, float]:
-        values = dict[str, float]()
-        for name, read in readings.items():
-            if index not in self._gpus or (index, name) in self._refused:
-                continue
-            try:
-                values[f"gpu{index}_{name}"] = float(read(self._gpus[index]))
-            except RefusedError as error:
-                # Never ask again for what this driver lacks, nor a card that is gone.
-                if error.code in (_NOT_SUPPORTED, _FUNCTION_NOT_FOUND):
-                    self._refused.add((index, name))
-                elif error.code == _GPU_IS_LOST:
-                    del self._gpus[index]
-        return values
-
-    def _due_for_pcie(self) -> int | None:
-        """The GPU that has waited longest, if a second or more; one per sample."""
-        now_s = self._clock()
-        waited = {i: now_s - self._pcie_read.get(i, -math.inf) for i in self._gpus}
-        index = max(waited, key=waited.__getitem__, default=None)
-        if index is None or waited[index] < _PCIE_EVERY_S:
-            return None
-        self._pcie_read[index] = now_s
-        return index
+def _open_cards() -> dict[int, Card]:
+    """Open the library: every card that it gives access to, by its number."""
+    cards = dict[int, Card]()
+    with contextlib.suppress(RefusedError):
+        ask("Init")
+        for number in range(int(_value(ask("DeviceGetCount")))):
+            with contextlib.suppress(RefusedError):
+                cards[number] = ask("DeviceGetHandleByIndex", number)
+    return cards

@@ -13,6 +13,7 @@ from perfkit import units
 
 Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "other"]
 Build = Literal["cuda", "rocm", "cpu", "metal", "none", "unknown"]
+# Only files of earlier versions hold lines that nobody explained.
 Weight = Literal["fatal", "matters", "harmless", "unexplained"]
 
 
@@ -75,8 +76,8 @@ class Software:
             files of earlier versions tell WSL 1 apart.
         container: Whether it runs in a container, on whatever kind of system.
         build: Which TensorFlow is installed; nothing is imported to find out.
-        packages: Distributions that bring a module ``tensorflow``; two are a fault.
-        cuda: Version that the build was made with, and so ``cudnn``.
+        packages: Distributions that bring a module ``tensorflow``.
+        cuda: Version that the build was made with.
         capabilities: Compute capabilities that the build has kernels for, as it spells
             them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.
         set_late: Variables that were seen to change when TensorFlow had been loaded.
@@ -87,7 +88,6 @@ class Software:
     build: Build = "unknown"
     packages: tuple[str, ...] = ()
     cuda: str | None = None
-    cudnn: str | None = None
     capabilities: tuple[str, ...] | None = None
     set_late: tuple[str, ...] = ()
 
@@ -111,8 +111,8 @@ class Said:
 
     Attributes:
         line: Its text, without paths and times.
-        meaning: In words; "" where nobody has explained it.
-        weight: Whether it keeps the GPU away, costs speed, or may be left alone.
+        meaning: In words.
+        weight: Whether it keeps the GPU away or costs speed.
     """
 
     line: str
@@ -148,7 +148,7 @@ class Start:
 
     Attributes:
         seconds: That importing it took.
-        said: Its log, line by line, each explained where it can be.
+        said: The lines of its log that matter, each explained.
         devices: Those it can use, such as ``("CPU:0", "GPU:0")``.
         proofs: What each of them computed.
         problem: Why it could not be started, in a sentence; "" where it could.
@@ -206,7 +206,7 @@ def link_rate(generation: int | None, width: int | None) -> float | None:
 
 
 Problem = Literal[
-    "", "no reader", "no driver", "not loaded", "mismatch", "no permission", "no answer"
+    "", "no driver", "not loaded", "mismatch", "no permission", "no answer"
 ]
 
 
@@ -322,9 +322,6 @@ class Machine:
         cpu: Model name.
         cores: Logical cores present.
         cores_granted: Cores this process may use: affinity and cgroup quota considered.
-        cores_quota: Cores whose time a cgroup grants, such as a container's; None where
-            no quota is seen.
-        cores_affinity: Cores this process may run on; None where that is not known.
         memory: Bytes of RAM this process may use.
         memory_present: Bytes of RAM the system has; None if unknown.
         system: Operating system and release, such as ``"Linux 6.1"``.
@@ -353,8 +350,6 @@ class Machine:
     python: str
     versions: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    cores_quota: float | None = None
-    cores_affinity: int | None = None
     gpus: tuple[Gpu, ...] = ()
     no_gpu: str = ""
     nvidia_cards: int | None = None

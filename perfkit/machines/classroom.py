@@ -4,8 +4,8 @@ import functools
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfkit import units
@@ -32,8 +32,6 @@ _NAMED = 12
 _LONGEST = 60
 # A school has fewer; what is more is a folder that was given by mistake.
 _MOST_FILES = 5000
-# What tells of the load is all that a class needs of a machine's samples.
-_LOAD = ("cpu_trial", "cpu_other")
 
 
 def missing_part(machine: Machine) -> str:
@@ -113,12 +111,10 @@ class Classroom(Pictured):
     Attributes:
         passports: Of the machines, in the order of their files.
         problems: Why a file could not be read, by its path.
-        you: The place of the reader's own machine among them; None if unknown.
     """
 
     passports: tuple[Passport, ...]
     problems: dict[Path, str]
-    you: int | None = None
 
     @functools.cached_property
     def sides(self) -> tuple[Side, ...]:
@@ -131,9 +127,8 @@ class Classroom(Pictured):
         if not self.sides:
             return ()
         median, rows = median_side(self.sides), defaultdict[Key, dict[int, Row]](dict)
-        tables = 1 if self.you is not None else len(self.sides)
         for place, side in enumerate(self.sides):
-            for row in compare_rows(median, side, tables):
+            for row in compare_rows(median, side, len(self.sides)):
                 if row.speed:
                     rows[row.training, row.part][place] = row
         return tuple(map(ClassRow, rows.values()))
@@ -141,15 +136,9 @@ class Classroom(Pictured):
     @functools.cached_property
     def not_ready(self) -> dict[str, list[str]]:
         """Why machines cannot run the notebooks, each reason with their names."""
-        return self.names_by(
-            missing_part(passport.machine) for passport in self.passports
-        )
-
-    def names_by(self, reasons: Iterable[str]) -> dict[str, list[str]]:
-        """The names of the machines that have a reason, by that."""
         names = defaultdict[str, list[str]](list)
-        for place, reason in enumerate(reasons):
-            if reason:
+        for place, passport in enumerate(self.passports):
+            if reason := missing_part(passport.machine):
                 names[reason].append(self.name(place))
         return dict(names)
 
@@ -187,40 +176,25 @@ class Classroom(Pictured):
         )
 
 
-def classroom(
-    folder: str | Path, you: Passport | str | Path | None = None
-) -> Classroom:
+def classroom(folder: str | Path) -> Classroom:
     """Put the machines of a folder of passports side by side.
+
+    A file in it that is not a passport gets a row that says so.
 
     Args:
         folder: The folder of the files, one ``.json`` for each machine.
-        you: Your own machine's passport, or its file, to mark in the chart. It may be
-            in the folder or elsewhere.
 
     Raises:
-        BadFileError: ``you`` is not a passport. Such a file in the folder gets a row
-            that says so.
         BadParameterError: There is no such folder, or more files than a class has.
     """
     passports: list[Passport] = []
     problems: dict[Path, str] = {}
     for path in _files(Path(os.path.expanduser(folder))):
         try:
-            passports.append(_slim(store.read(path, Passport)))
+            passports.append(store.read(path, Passport))
         except BadFileError as error:
             problems[path] = str(error)
-    place = None
-    if you is not None:
-        yours = _slim(store.read(you, Passport) if isinstance(you, str | Path) else you)
-        alike = [
-            n
-            for n, passport in enumerate(passports)
-            if passport.recorded == yours.recorded
-        ]
-        matches = (n for n in alike if _nameless(passports[n]) == _nameless(yours))
-        place = next(matches, len(passports))
-        passports += [yours] if place == len(passports) else []
-    return Classroom(passports=tuple(passports), problems=problems, you=place)
+    return Classroom(passports=tuple(passports), problems=problems)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -243,20 +217,6 @@ def _files(folder: Path) -> list[Path]:
     return paths
 
 
-def _slim(passport: Passport) -> Passport:
-    """Without most of its samples, of which a thousand machines would fill memory."""
-    samples = {n: passport.samples[n] for n in _LOAD if n in passport.samples}
-    slim = replace(passport, samples=samples)
-    if passport.path:
-        store.remember(slim, passport.path)
-    return slim
-
-
-def _nameless(passport: Passport) -> str:
-    """All but its label, in the digits that a file has."""
-    return store.to_json(replace(passport, label=""))
-
-
 def _listed(names: Sequence[str]) -> str:
     """Names in a sentence, but no more than are read."""
     omitted = len(names) - _NAMED
@@ -271,12 +231,10 @@ def _verdict(room: Classroom) -> Verdict:
         return Verdict(
             headline="A class of 0 machines", next=f"The folder has no passport: {make}"
         )
-    mine = "" if room.you is None else room.name(room.you)
-    yours = f"your machine, {mine},"
     for reason, names in room.not_ready.items():
-        if not mine or mine in names:
-            subject = yours if mine else _listed(names)
-            return Verdict(headline=f"Fix {subject} first.", much=reason, sure="sure")
+        return Verdict(
+            headline=f"Fix {_listed(names)} first.", much=reason, sure="sure"
+        )
     number = len(room.passports)
     if number < MEDIAN_FROM:
         more = "one more" if number == MEDIAN_FROM - 1 else "two more"
@@ -285,16 +243,14 @@ def _verdict(room: Classroom) -> Verdict:
             next=f"Add {more}; `perfkit compare A.json B.json` compares two.",
         )
     count = f"the median of {number} machines"
-    places = range(len(room.passports)) if room.you is None else [room.you]
-    slowest = {place: slow for place in places if (slow := room.slowest(place))}
+    slowest = {n: slow for n in range(number) if (slow := room.slowest(n))}
     if not slowest:
-        subject = f"Your machine, {mine}, is not" if mine else "No machine is"
-        return Verdict(headline=f"{subject} shown to be slower than {count}.")
+        return Verdict(headline=f"No machine is shown to be slower than {count}.")
     place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
     times, interval = slowest[place].times
     takes = f"takes {times} times as long there as on {count}"
     return Verdict(
-        headline=f"Look at {yours if mine else room.name(place)} first.",
+        headline=f"Look at {room.name(place)} first.",
         much=as_sentence(f"{slowest[place].training} {takes}"),
         sure="sure",
         interval=interval,
@@ -302,7 +258,7 @@ def _verdict(room: Classroom) -> Verdict:
 
 
 def _remarks(room: Classroom) -> Iterator[str]:
-    """Who is not ready, who was busy, whose passports hold no training."""
+    """Who is not ready, and who was busy."""
     for reason, names in room.not_ready.items():
         yield f"Not ready: {_listed(names)}. {reason}"
     if room.passports and not room.not_ready:
@@ -313,8 +269,6 @@ def _remarks(room: Classroom) -> Iterator[str]:
             f"Busy with other programs: {_listed(busy)}. That load may explain their "
             "numbers, so record them again."
         )
-    for reason, names in room.names_by(p.too_short for p in room.passports).items():
-        yield f"{_listed(names)}: {reason}"
 
 
 def _tables(room: Classroom) -> Iterator[Table]:
@@ -331,7 +285,6 @@ def _tables(room: Classroom) -> Iterator[Table]:
         "The machines",
         ("machine", "what it is", "recorded", "slowest at", "not ready, or failing"),
         tuple(tuple(_describe(room, place)) for place in range(len(room.passports))),
-        -1 if room.you is None else room.you,
     )
     yield Table(
         "Files that are not passports",
@@ -350,7 +303,7 @@ def _extremes(room: Classroom, row: ClassRow) -> Iterator[str]:
 def _describe(room: Classroom, place: int) -> Iterator[str]:
     """The cells of one machine."""
     passport, slowest = room.passports[place], room.slowest(place)
-    yield f"{room.name(place)}{' (you are here)' if place == room.you else ''}"
+    yield room.name(place)
     yield passport.machine.summary
     yield minute(passport.recorded)
     yield f"{slowest.training}, {units.ratio(slowest.speed or 1.0)}" if slowest else ""

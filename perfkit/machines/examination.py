@@ -15,11 +15,10 @@ from perfkit.findings.record import Finding
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table, Verdict
 from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
-from perfkit.machine.checks.base import Check, first_way
-from perfkit.machine.checks.hardware import limiting
-from perfkit.machine.checks.software import SILENCES, meaning
+from perfkit.machine.checks.base import Check
+from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import disk, machine, observed
-from perfkit.machine.record import Gpu, Load, Machine, Start
+from perfkit.machine.record import Gpu, Machine, Start
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
 from perfkit.progress import Display, display_here
@@ -103,7 +102,6 @@ def doctor(
     *,
     prove: bool = False,
     probe: bool = False,
-    microbenchmarks: Finding | None = None,
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
@@ -117,25 +115,16 @@ def doctor(
             takes 10 to 30 s.
         probe: Do that, and measure how fast each part of the machine is, in under
             3 minutes. The measurement is saved as a finding.
-        microbenchmarks: A finding of ``machine-ladder`` from this machine, to use
-            instead of a new measurement.
         folder: The folder of your data; its file system is checked, and a probe reads
             from its disk.
         display: Where to show progress; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder, or it is another kind of finding.
+        BadParameterError: There is no such folder.
     """
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")
     Folder().check("folder", folder or "")
-    if not isinstance(microbenchmarks, Finding | None):
-        raise BadParameterError(f"This is {microbenchmarks!r}; give a finding.")
-    if microbenchmarks is not None and microbenchmarks.experiment != MICROBENCHMARKS:
-        name = microbenchmarks.experiment
-        raise BadParameterError(
-            f"This is a finding of {name!r}; give one of {MICROBENCHMARKS!r}."
-        )
     began, display = time.monotonic(), display or display_here()
     this_machine, missed, stopped = machine(), list[str](), False
     measured: Finding | None = None
@@ -145,17 +134,14 @@ def doctor(
         if prove or probe:
             with display.showing("Starting TensorFlow"):
                 this_machine = replace(this_machine, start=started(_START_S))
-        if microbenchmarks is not None and microbenchmarks.replayed:
-            stamp = microbenchmarks.stamp
-            missed.append(f"The microbenchmarks are not of this machine: {stamp}")
-        elif microbenchmarks is not None or probe:
-            finding = microbenchmarks or _measure(folder, display, began, missed)
+        if probe:
+            finding = _measure(folder, display, began, missed)
             # The finding is told which machine it was, and that what its GPUs did.
             this_machine = replace(
                 this_machine, gpus=observed(this_machine.gpus, finding.samples)
             )
             measured, stopped = replace(finding, machine=this_machine), finding.stopped
-            if microbenchmarks is None and finding.path:
+            if finding.path:
                 store.save(measured, path=finding.path)
     except KeyboardInterrupt:
         stopped = True
@@ -216,8 +202,6 @@ def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     inside = machine.software is not None and machine.software.container
     rows["System"] = [machine.system, *(["in a container"] if inside else [])]
     rows["System"] += [f"Python {machine.python}"]
-    if machine.load:
-        rows["Load"] = [*_load(machine.load, machine.cores)]
     if machine.disk:
         rows["Disk"] = [machine.disk.filesystem or "unknown"]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
@@ -226,10 +210,7 @@ def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
 def _processor(machine: Machine) -> Iterator[str]:
     yield machine.cpu
     granted = units.significant(machine.cores_granted)
-    by = " and ".join(limiting(machine))
-    yield f"{granted} of {machine.cores} cores{f' ({by})' if by else ''}"
-    if machine.processor and machine.processor.governor:
-        yield f"governor {machine.processor.governor}"
+    yield f"{granted} of {machine.cores} cores"
 
 
 def _memory(machine: Machine) -> Iterator[str]:
@@ -246,14 +227,6 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
         yield units.size(gpu.memory)
     if gpu.compute_capability:
         yield f"compute capability {gpu.compute_capability}"
-    # An idle link says nothing of its speed.
-    link, best = gpu.link, (gpu.link.generation_max, gpu.link.width_max)
-    generation = link.busy_generation or link.generation_max
-    width = link.busy_width or link.width or link.width_max
-    if generation and width:
-        slower = all(best) and (generation, width) != best
-        limit = f" of {best[0]} ×{best[1]}" if slower else ""
-        yield f"PCIe {generation} ×{width}{limit}"
 
 
 def _tensorflow(machine: Machine) -> Iterator[str]:
@@ -291,32 +264,17 @@ def _start(start: Start) -> Iterator[str]:
             yield f"{device} computes wrongly: {' and '.join(wrong)}"
 
 
-def _load(load: Load, cores: int) -> Iterator[str]:
-    if load.others is not None:
-        busy = units.significant(load.others, 2)
-        yield f"other programs keep {busy} of {cores} cores busy"
-    if load.on_battery is not None:
-        yield "on battery" if load.on_battery else "on mains power"
-
-
-_WEIGHTS = ("fatal", "matters", "unexplained")
-# A longer way to mend something stands below alone.
-_LONGEST_WAY = 80
-
-
 @shown.report.register
 def report(examination: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
     sentences = [
-        *map(_first, examination.wrong[:1]),
+        *(f"{check.title}." for check in examination.wrong[:1]),
         answer(examination.machine, examination.checks),
     ]
     if not examination.wrong:
         sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
-    start = examination.machine.start
-    log = log_of(examination.machine) if start and start.said else ()
     well = (check.title for check in examination.checks if check.status == "ok")
     return Report(
         verdict=Verdict(
@@ -332,7 +290,6 @@ def report(examination: Examination) -> Report:
         ),
         folds=(
             Fold("What is ok", tuple(dict.fromkeys(well))),
-            Fold("What TensorFlow logged at its start", log),
             *(
                 _parts(examination.microbenchmarks.report)
                 if examination.microbenchmarks
@@ -349,35 +306,11 @@ def _parts(report: Report) -> Iterator[Fold]:
     yield from report.folds
 
 
-def _first(check: Check) -> str:
-    """What is wrong, and what to do about it where a clause holds that."""
-    way = f": {first_way(check.remedy)}" if check.remedy else ""
-    return f"{check.title}{way if len(way) <= _LONGEST_WAY else ''}."
-
-
 def _check(check: Check) -> str:
     """A check that is not well: what, how that was seen, why it matters, what to do."""
     lines = [f"  {line}" for line in (check.evidence, check.why) if line]
     lines += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
     return "\n".join([f"{check.status.upper()}: {check.title}", *lines])
-
-
-def log_of(machine: Machine) -> tuple[str, ...]:
-    """What TensorFlow said that is not harmless, and a word on the rest."""
-    start = machine.start or Start()
-    notes = [note for note in start.said if note.weight in _WEIGHTS]
-    notes.sort(key=lambda note: _WEIGHTS.index(note.weight))
-    # A card for the screen may be left out beside one that computes.
-    left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
-    words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
-    lines = [
-        f'{words.get(note.weight, note.weight)}: "{note.line}" {meaning(machine, note)}'
-        for note in notes
-    ]
-    count = len(start.said) - len(notes)
-    qualifier = "other " if lines else ""
-    summary = f"{count} {qualifier}{'line is' if count == 1 else 'lines are'} harmless."
-    return (*(line.rstrip() for line in lines), summary)
 
 
 _PROCESSOR = "TensorFlow trains on the processor"

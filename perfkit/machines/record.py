@@ -5,25 +5,23 @@ A ``Side`` is what one machine measured, row by row.
 """
 
 import functools
-import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
 from perfkit.findings.reading import (
-    encode,
     faults_of_machine,
     faults_of_samples,
     in_order,
 )
 from perfkit.findings.shown import Saved
 from perfkit.findings.text import minute, one_line
-from perfkit.findings.training import ENDED, PARTS, Part, Training, seconds
+from perfkit.findings.training import PARTS, Part, Training, seconds
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
@@ -87,7 +85,6 @@ class Passport(Saved):
             the driver gave none. Thinned out.
         noise_floors: By an experiment's name, the ratio that two runs of the same thing
             reached in it, at most; none where that is unknown.
-        parameters: By an experiment's name, the parameters it was run with.
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
         stopped: Whether Stop ended it before it was whole.
@@ -104,9 +101,6 @@ class Passport(Saved):
     trainings: tuple[Training, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
-    parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
-        default_factory=dict
-    )
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False
@@ -117,27 +111,12 @@ class Passport(Saved):
         rates = [benchmark.rate for benchmark in self.microbenchmarks]
         return any((*rates, *(training.rate for training in self.trainings)))
 
-    @property
-    def too_short(self) -> str:
-        """That no training fit into the budget, and which to give; "" if one did."""
-        ended = any(training.missing == ENDED for training in self.trainings)
-        if not ended or self.stopped or any(t.rate for t in self.trainings):
-            return ""
-        # On a busy machine the usual one may be too short as well.
-        enough = max(BUDGET_S, 2 * self.budget_s)
-        return (
-            f"No reference training was measured in {self.budget_s:.0f} s: record it "
-            f"again with a budget of {enough:.0f} s."
-        )
-
 
 # More cannot be told apart on a chart.
 MOST_SAMPLES = 300
 _MOST = {"checks": 500, "microbenchmarks": 300}
 _MOST |= {"trainings": 100, "samples": 200, "missed": 100}
 _LONGEST_LABEL = 200
-# No reading has more of them.
-_DIGITS = 6
 
 
 @reading.faults.register
@@ -196,21 +175,6 @@ def recorded() -> dict[str, Passport]:
         path.parent.name: store.read(path, Passport)
         for path in sorted(FOLDER.glob(f"*/{PASSPORT}"))
     }
-
-
-@store.to_json.register
-def _to_json(passport: Passport) -> str:
-    """Write a passport as JSON: what is not known is left out, numbers are short."""
-    document = _shortened(json.loads(encode(passport)))
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-
-def _shortened(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {n: _shortened(item) for n, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_shortened(item) for item in value]
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 # What a machine measured, row by row.

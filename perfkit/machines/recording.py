@@ -1,18 +1,15 @@
 """How a machine is recorded: what is measured for its passport, and in what order."""
 
-import contextlib
 import datetime
 import os
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit import __version__
-from perfkit.engine.plan import Preparing
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, microbenchmarks
@@ -31,9 +28,11 @@ from perfkit.machines.record import (
     BenchmarkRate,
     Passport,
 )
-from perfkit.progress import Board, Display, display_here
+from perfkit.progress import Display, display_here
 from perfkit.questions import experiment, runs
-from perfkit.questions.session import Session
+
+if TYPE_CHECKING:
+    from perfkit.questions.session import Session
 
 # Of what is left when each begins: the trainings take all that the first left.
 _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
@@ -41,8 +40,6 @@ _SHARES = {MICROBENCHMARKS: 0.45, TRAININGS: 1.0}
 _STARTS_FROM_S, _START_S = 90.0, 40.0
 # What preparing a measurement takes, where its files are there already.
 _PREPARING_S = 3.0
-# A first round may take longer than its share. It is cut here, and loses nothing.
-_LATEST = 1.04
 _SHORTEST_S, _LONGEST_S = 1.0, 3600.0
 _LONGEST_LABEL, _LONGEST_SENTENCE = 80, 300
 # Enough to know the load by; half of what a file may hold.
@@ -64,22 +61,12 @@ class Recorder:
     clock: Callable[[], float] = time.monotonic
     _findings: dict[str, Finding] = field(default_factory=dict)
     _missed: list[str] = field(default_factory=list)
-    _waited_s: float = 0.0
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def stop(self) -> None:
-        """End it as an interrupt does, from any thread; what was measured is kept."""
-        self._stop.set()
-
-    @property
-    def spent(self) -> float:
-        """Seconds of the budget that are gone; waiting for other runs is not in it."""
-        return self.clock() - self._zero - self._waited_s
+    _stopped: bool = False
 
     def record(self, display: Display) -> Passport:
         """Look at the machine, then measure for the whole budget."""
         recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        self._zero = self.clock()
+        began = self.clock()
         # Before anything runs on it.
         this_machine = machine()
         try:
@@ -90,9 +77,10 @@ class Recorder:
                 minimum = f"A budget below {_STARTS_FROM_S:.0f} s"
                 self._missed.append(f"{minimum} leaves out TensorFlow's start.")
             for name, share in _SHARES.items():
-                self._measure(name, (self.budget - self.spent) * share, display)
+                remaining_s = began + self.budget - self.clock()
+                self._measure(name, remaining_s * share, display)
         except KeyboardInterrupt:
-            self.stop()
+            self._stopped = True
         return self._passport(this_machine, recorded)
 
     def _passport(self, this_machine: Machine, recorded: str) -> Passport:
@@ -121,18 +109,17 @@ class Recorder:
             else (),
             samples={name: values[::step] for name, values in samples.items()},
             noise_floors={name: floor for name, floor in floors.items() if floor},
-            parameters={name: finding.parameters for name, finding in findings.items()},
             missed=tuple(
                 environment.anonymize(sentence, hidden, _LONGEST_SENTENCE)
                 for sentence in self._missed
             ),
             budget_s=self.budget,
-            stopped=self._stop.is_set(),
+            stopped=self._stopped,
         )
 
     def _measure(self, name: str, seconds: float, display: Display) -> None:
         """Run one experiment for so many seconds of those that are left."""
-        if self._stop.is_set():
+        if self._stopped:
             return
         if seconds < _SHORTEST_S:
             self._missed.append(f'The budget ended before "{name}".')
@@ -143,36 +130,12 @@ class Recorder:
             measuring = max(_SHORTEST_S, seconds - _PREPARING_S)
             session = runs.open_session(experiment(name), measuring)
             extent = "measured to its end"
-            self._watch(session, self.spent + seconds * _LATEST, display)
+            self._stopped = runs.watch(session, display).stopped
         except PerfkitError as error:
             self._missed.append(f'"{name}" was not {extent}: {error}')
         finally:
             if session is not None and session.finding is not None:
                 self._findings[name] = session.finding
-
-    def _watch(self, session: Session, until: float, display: Display) -> None:
-        """Run a session; end it where Stop or the time says so."""
-        board = Board()
-        with (
-            runs.interrupt_is_stop() as interrupted,
-            display,
-            contextlib.closing(session.events()) as events,
-        ):
-            last = self.clock()
-            for event in events:
-                event_s = self.clock()
-                if isinstance(event, Preparing) and event.waiting:
-                    self._waited_s += event_s - last
-                last = event_s
-                if interrupted.is_set():
-                    self.stop()
-                if self._stop.is_set() or self.spent > until:
-                    session.stop()
-                board.hear(event)
-                display.show(board)
-            display.show(board, at_once=True)
-            if interrupted.is_set():
-                self.stop()
 
 
 def benchmark_rates(
@@ -207,8 +170,7 @@ def passport(
 
     Args:
         out: The file to write, which must not exist yet; None for no file.
-        budget: Seconds to spend; 180 unless PERFKIT_BUDGET says otherwise. It does not
-            include waiting for another run.
+        budget: Seconds to spend; 180 unless PERFKIT_BUDGET says otherwise.
 
     Raises:
         BadParameterError: A value is not accepted, or the file exists.

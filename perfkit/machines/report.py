@@ -1,13 +1,12 @@
 """What a person reads and sees of a passport, of two machines and of a class."""
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, rates, rows
-from perfkit.charts.canvas import BLUE, INK, RED, Figure
+from perfkit.charts.canvas import BLUE, Figure
 from perfkit.charts.layout import limits
 from perfkit.findings import shown
 from perfkit.findings.report import Fold, Report, Table, Verdict
@@ -20,21 +19,14 @@ from perfkit.findings.training import (
     seconds,
     seconds_between,
 )
-from perfkit.machine.checks import checks
 from perfkit.machines.classroom import Classroom
 from perfkit.machines.compare import Row, TwoMachines, chart
-from perfkit.machines.record import BenchmarkRate, Passport, Side, write_amount
+from perfkit.machines.record import BenchmarkRate, Passport, write_amount
 
 # So many facts are told at once; all of them are in the table.
 _FACTS = 6
 _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the difference")
-_ILL = ("fail", "warn")
 _NO_PARTS = [""] * len(PARTS)
-_LEFT_OUT = (
-    "the host and user name",
-    "paths of your folders, addresses, secrets, your data",
-    "code that runs when somebody reads the file",
-)
 
 
 @shown.report.register
@@ -51,9 +43,7 @@ def passport_report(passport: Passport) -> Report:
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
     return Report(
-        verdict=Verdict(
-            headline=f"Passport of {label}, recorded {when}", much=passport.too_short
-        ),
+        verdict=Verdict(headline=f"Passport of {label}, recorded {when}"),
         table=Table("Reference trainings", heads, tuple(trainings)),
         besides=(machine_in_words(passport.machine), *_remarks(passport)),
         folds=(Fold(table.title, tables=(table,)),),
@@ -89,31 +79,14 @@ def _rate(benchmark: BenchmarkRate) -> str:
     return f"{text}, {share} its limit"
 
 
-def preview(passport: Passport, size: int) -> str:
-    """Say what is in a file of so many bytes and what is not, before it is sent."""
-    lines = [f"In this file ({units.size(size)}):"]
-    lines += [f"  - {line}" for line in _contents(passport)]
-    lines += ["Not in it:", *(f"  - {line}" for line in _LEFT_OUT)]
-    return "\n".join(lines)
-
-
-def _contents(passport: Passport) -> Iterator[str]:
-    machine = passport.machine
-    trained = sum(training.rate is not None for training in passport.trainings)
-    rated = sum(rate.rate is not None for rate in passport.microbenchmarks)
-    yield f'the label "{passport.label}", and when it was recorded'
-    about = "its drivers, libraries, settings and load"
-    yield f"the machine: {machine.summary}; {about}"
-    if machine.load and machine.load.top:
-        busy = ", ".join(program.program for program in machine.load.top)
-        yield f"the names of the programs that kept it busy: {busy}"
-    if machine.environment:
-        variables = ", ".join(machine.environment)
-        yield f"environment variables, without paths and addresses: {variables}"
-    yield f"checks with their evidence: {len(passport.checks)}"
-    yield f"rates of parts of the machine: {rated}"
-    yield f"reference trainings, each with the parts of its time: {trained}"
-    yield f"samples of the load: {len(passport.samples.get('t', ()))}"
+def preview(size: int) -> str:
+    """Say what is in a passport's file of so many bytes, before it is sent."""
+    return (
+        f"The file ({units.size(size)}) holds this machine and its software, settings "
+        "and load with the names of busy programs, the checks, the rates of its parts, "
+        "and the reference trainings. It holds no name of host or user, no paths of "
+        "your folders, no addresses, no secrets and none of your data."
+    )
 
 
 # Two machines.
@@ -136,27 +109,9 @@ def comparison_report(two: TwoMachines) -> Report:
         question="Two machines: how does the same training differ?",
         table=Table("Each part of a step on both machines", _HEADINGS, rows),
         besides=tuple(_besides(two)),
-        folds=(
-            *(Fold(table.title, tables=(table,)) for table in tables),
-            Fold("What the doctor says of one of them", tuple(remedies(two.a, two.b))),
-        ),
+        folds=tuple(Fold(table.title, tables=(table,)) for table in tables),
         foot=(*guess, f"A: {two.a.origin}", f"B: {two.b.origin}"),
     )
-
-
-def remedies(a: Side, b: Side) -> Iterator[str]:
-    """What the doctor finds on one of the two alone, and what to do, a sentence each.
-
-    The checks are made anew from the records: no words of a file are advice.
-    """
-    ill = [
-        {c.title: c.remedy for c in checks(side.machine) if c.status in _ILL}
-        for side in (a, b)
-    ]
-    for name, mine, theirs in (("A", ill[0], ill[1]), ("B", ill[1], ill[0])):
-        for title, remedy in mine.items():
-            if title not in theirs and remedy:
-                yield f"On {name}: {title}. {remedy}"
 
 
 def _rows(two: TwoMachines, training: str) -> tuple[tuple[str, ...], ...]:
@@ -259,8 +214,6 @@ _HEIGHT = 0.8
 _MOST = 60
 # Beyond, a ratio stands at the edge: one broken file must not flatten all others.
 _FARTHEST = 1000.0
-# Dots that the eye cannot tell apart are one: so many fit between 1 and e.
-_APART = 80
 
 
 @chart.register
@@ -296,37 +249,23 @@ def strips(room: Classroom) -> Figure:
     if not class_rows:
         return canvas.message(title, "Nothing was measured on three machines.")
     legend = [
-        "dot: a machine, or several at the same place",
+        "dot: a machine",
         "dashed line: the median machine, whose value is to the right",
-        *(["\u25c6 you are here"] if room.you is not None else []),
     ]
 
     def draw(axes: Axes) -> None:
         ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
         _draw_axis(axes, min(ratios), max(ratios), "speed over the median machine's")
         for place, row in enumerate(class_rows):
-            dots = _told_apart(row.speeds.values())
+            dots = [_within(ratio) for ratio in row.speeds.values()]
             axes.plot(
                 dots, [place] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0
             )
-            if room.you in row.speeds:
-                yours = _within(row.speeds[room.you])
-                axes.plot(yours, place, "D", color=RED, ms=8, mec=INK, mew=0.8)
 
-    words = []
-    for row in class_rows:
-        row_title, amount = row.words
-        if room.you in row.speeds:
-            amount += f", you at {units.ratio(_within(row.speeds[room.you]))}"
-        words.append((row_title, (amount, "")))
+    words = [(name, (amount, "")) for name, amount in (r.words for r in class_rows)]
     return rows.picture(
         title, words, canvas.caption_lines(legend), draw, height=_HEIGHT
     )
-
-
-def _told_apart(ratios: Iterable[float]) -> list[float]:
-    places = {round(math.log(_within(ratio)) * _APART) for ratio in ratios}
-    return [math.exp(place / _APART) for place in sorted(places)]
 
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:

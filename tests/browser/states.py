@@ -9,17 +9,12 @@ from dataclasses import replace
 import perfkit
 from perfkit.findings import store
 from perfkit.findings.page.export import laid_out, of_finding, page_of
-from perfkit.findings.record import Edit
-from perfkit.findings.standing import measurement
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
 from perfkit.machines.compare import compare
 from perfkit.questions.replay import BROUGHT
-from perfkit.training.diagnose import verdict
-from tests.findings import made
 from tests.machines import looked, pairs
 from tests.machines.passports import passport
-from tests.training.diagnose.diagnosed import LOGGER, RATES, SLOW_MAP, cause, diagnosis
 
 OPEN = "data-pipeline-variants-prefetch-batch-first-numpy-numpy-by-element"
 # Of each machine of a class: times the usual speed, processor, cores.
@@ -38,49 +33,14 @@ ILL = replace(
     load=Load(
         others=5.2, memory_free=50 * 10**9, top=(Busy(program="renderer", cores=5.0),)
     ),
-    start=replace(
-        looked.FULL.start,
-        said=tuple(one for one in looked.FULL.start.said if one.weight == "harmless"),
-    ),
+    start=replace(looked.FULL.start, said=()),
 )
-# Three causes, with the lines where they stand.
-_LINES = (
-    (
-        *(SLOW_MAP, 27, "dataset = dataset.map(parse)"),
-        "dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE)",
-    ),
-    (LOGGER, 41, "callbacks = [keras.callbacks.CSVLogger(log)]", "callbacks = []"),
-    (
-        *(cause("xla", "XLA", 1.1, "opportunity"), 38, 'model.compile("adam", "mse")'),
-        'model.compile("adam", "mse", jit_compile=True)',
-    ),
-)
-CAUSES = tuple(
-    replace(one, edits=(Edit(file="train.py", line=line, old=old, new=new),))
-    for one, line, old, new in _LINES
-)
-
-
-NAMES = (
-    *("not known yet", "failed", "three causes", "two machines", "class"),
-    "doctor ill",
-)
+NAMES = ("not known yet", "two machines", "class", "doctor ill")
 
 
 def reports(folder):
     """The page of each kind, in the order of their names; the folder is empty."""
-    missing = "FileNotFoundError: photographs/0001.jpg"
-    names = ("naive map", "prefetch", "cache")
-    crashes = [made.failed(name, "crashed", missing) for name in names]
-    failed = made.finding({}, rounds=0, extra=crashes)
-    asked = perfkit.experiment("data-pipeline")
-    causes = diagnosis(causes=CAUSES, rates=RATES | {"XLA": 1100.0})
-    for found in (
-        store.load(BROUGHT / f"{OPEN}.json"),
-        replace(failed, verdict=asked.verdict(measurement(failed))),
-        replace(causes, verdict=verdict.verdict_of(causes)),
-    ):
-        yield laid_out([of_finding(found)])
+    yield laid_out([of_finding(store.load(BROUGHT / f"{OPEN}.json"))])
     slow = replace(pairs.one_core(), label="laptop, in a container")
     two = compare(pairs.passport(label="laptop"), slow)
     yield two.export(folder / "two.html").read_text()

@@ -159,19 +159,6 @@ def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     assert lines.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
 
 
-def test_a_page_can_be_printed(pages, visit):
-    page = visit(pages["notebook"], scheme="dark")
-    assert page.pdf(format="A4").startswith(b"%PDF")
-    page.emulate_media(media="print")
-    page.screenshot(path=picture("export printed"), full_page=True)
-    body = page.locator("body")
-    assert (
-        body.evaluate("e => getComputedStyle(e).backgroundColor")
-        == "rgb(255, 255, 255)"
-    )
-    assert not page.locator("details.code").first.is_visible()
-
-
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
 @pytest.mark.parametrize(
     "name", ["machine-ladder", "batch-size", "diagnosis-make-mended"]

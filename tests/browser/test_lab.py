@@ -1,8 +1,7 @@
 import json
-import sys
 
 from perfkit.findings import store
-from tests.browser.conftest import REPOSITORY, run_cell, watch, write_notebook
+from tests.browser.conftest import REPOSITORY
 
 FOLDER = "my-notebooks"
 NOTEBOOK = f"{FOLDER}/00_start_here.ipynb"
@@ -34,52 +33,6 @@ def test_it_comes_up_with_the_first_notebook_and_nothing_in_the_way(
     config = opened.locator("#jupyter-config-data").text_content()
     assert json.loads(config)["news"] == {"disabled": True}
     screenshot("lab")
-
-
-RUN = 'import perfkit; perfkit.run("vectorised", budget=3, folder="elsewhere")'
-
-
-def test_a_cell_runs_in_the_python_of_the_lab_and_shows_a_run_and_its_answer(
-    open_notebook, lab, screenshot
-):
-    cells = "import sys; sys.executable", RUN
-    write_notebook(lab.root / FOLDER / "where.ipynb", *cells)
-    page = open_notebook("/lab/tree/where.ipynb")
-    run_cell(page, 0)
-    page.locator(".jp-OutputArea-output", has_text=repr(sys.executable)).wait_for()
-    screenshot("lab-cell")
-    run_cell(page, 1)
-    live = page.locator(".jp-OutputArea .perfkit-live")
-    live.locator(".perfkit-name").first.wait_for(timeout=LOADED_MS)
-    assert "interrupt the kernel" in live.locator(".perfkit-state").inner_text()
-    screenshot("lab-run")
-    report = page.locator(".jp-OutputArea .perfkit-report")
-    report.wait_for(timeout=LOADED_MS)
-    assert live.count() == 0
-    # The answer and its chart are on one screen, from the first sentence on.
-    report.scroll_into_view_if_needed()
-    chart = report.locator("svg.perfkit-chart")
-    top, drawn = report.bounding_box(), chart.bounding_box()
-    assert drawn["y"] + drawn["height"] - top["y"] < 700
-    screenshot("lab-answer")
-
-
-def test_an_error_in_the_console_or_a_foreign_request_is_noticed(browser, lab):
-    context, problems = browser.new_context(), []
-    watch(context, lab.origin, problems)
-    page = context.new_page()
-    page.evaluate("console.error('broken')")
-    page.evaluate("fetch('http://example.invalid/news').catch(() => 0)")
-    with page.expect_event("websocket"):
-        page.evaluate("new WebSocket('ws://example.invalid/news') && 0")
-    with page.expect_event("pageerror"):
-        page.evaluate("setTimeout(() => { throw new Error('thrown') }) && 0")
-    context.close()
-    text = " ".join(problems)
-    assert "broken" in text
-    assert "request: http://example.invalid/news" in text
-    assert "websocket: ws://example.invalid/news" in text
-    assert "thrown" in text
 
 
 def test_the_map_and_the_glossary_open_as_pages_at_the_word(open_notebook):

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.browser.conftest import LONG_MS, REPOSITORY, run_cell, write_notebook
+from tests.browser.conftest import REPOSITORY, run_cell
 from tests.lab.server import running_lab
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -301,19 +301,8 @@ def test_a_run_by_keyboard_alone_on_small_screens_and_without_motion(show, lab):
         for part in (*parts, page.locator(".perfkit-drawn")):
             box = part.bounding_box()
             assert 90 < box["y"] < height - 80
-    # What 800 by 600 pixels show at 200 % is a page of half as many each way: all of
-    # it can be reached, and nothing is cut.
-    page.set_viewport_size({"width": 400, "height": 300})
-    button(page, "Stop").scroll_into_view_if_needed()
-    box = button(page, "Stop").bounding_box()
-    assert 0 <= box["x"] <= box["x"] + box["width"] <= 400
-    assert 0 <= box["y"] <= box["y"] + box["height"] <= 300
-    assert (cut(page), overflowing(page)) == ([], [])
     page.keyboard.press("Enter")
     state(page, "Stopped")
-    page.locator("button.perfkit-settings").click()
-    assert (cut(page), overflowing(page)) == ([], [])
-    page.set_viewport_size({"width": 800, "height": 600})
     # To run the panel's cell again stops a run of it.
     button(page, "Run again").click()
     old = wait_for_trials(page, lab)
@@ -345,22 +334,6 @@ def moving(page):
     }""")
 
 
-def cut(page):
-    """What is wider than its place without a way to see the rest, or to scroll."""
-    return page.evaluate("""() => {
-        const panel = document.querySelector('.perfkit-panel');
-        const outer = [];
-        const last = panel.closest('.jp-NotebookPanel');
-        for (let box = panel; box !== last; box = box.parentElement) outer.push(box);
-        const seen = (part) => part.checkVisibility() && part.clientWidth > 1;
-        return [...outer, ...panel.querySelectorAll('*')]
-            .filter((part) => seen(part) && !part.closest('.perfkit-scroll, pre, svg'))
-            .filter((part) => part.scrollWidth > part.clientWidth + 1)
-            .filter((part) => getComputedStyle(part).overflowX !== 'visible')
-            .map((part) => part.outerHTML.slice(0, 120));
-    }""")
-
-
 @pytest.mark.fault(
     "panel",
     "kernel killed",
@@ -383,65 +356,3 @@ def test_once_the_kernel_is_gone_one_sentence_says_what_to_do(show):
     lost = page.locator(".perfkit-lost")
     assert lost.is_visible()
     assert lost.evaluate(said) == words
-
-
-def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
-    page = show("import perfkit\nperfkit.panel('data-pipeline')")
-    assert serious(page) == []
-    screenshot("panel-controls")
-    page.locator("button.perfkit-settings").click()
-    thumb = page.get_by_role("slider", name="image side (px)")
-    before = int(float(thumb.get_attribute("aria-valuenow")))
-    thumb.press("ArrowRight")
-    page.locator(".widget-readout", has_text=str(before + 1)).wait_for()
-    folder = page.get_by_label("images", exact=True)
-    folder.fill("there/is/no/such/folder")
-    folder.press("Tab")
-    assert "is not a folder" in state(page, "give a folder")
-    assert page.locator(".perfkit-doing").is_hidden()
-    assert not trials(lab)
-
-
-# The theme outlives a test: whoever follows begins by choosing one.
-
-
-def test_it_follows_the_dark_theme(show, screenshot):
-    page = show(SHOWN.format(budget=8, more=""))
-    choose(page, "Settings", "Theme", "JupyterLab Light")
-    page.locator("body[data-jp-theme-light=true]").wait_for(state="attached")
-    button(page, "Run").click()
-    wait_for_rows(page, 8)
-    ink = "plot => getComputedStyle(plot).color"
-    before = page.locator(".perfkit-live").evaluate(ink)
-    choose(page, "Settings", "Theme", "JupyterLab Dark")
-    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
-    wait_for_rows(page, rows(page) + 2)
-    assert page.locator(".perfkit-live").evaluate(ink) != before
-    screenshot("panel-dark-mid-run")
-    state(page, "Finished")
-    page.locator(".perfkit-panel svg.perfkit-chart").first.wait_for()
-    assert serious(page) == []
-    page.set_viewport_size({"width": 1280, "height": 1500})
-    screenshot("panel-dark-finished")
-
-
-def test_sliders_of_a_simulation_take_the_keys_and_need_no_kernel(
-    lab, open_notebook, screenshot
-):
-    cells = ("import perfkit\nperfkit.pipeline_simulator()", "1 + 1")
-    write_notebook(lab.root / "notebooks" / "simulator.ipynb", *cells)
-    page = open_notebook("/lab/tree/notebooks/simulator.ipynb")
-    page.set_default_timeout(LONG_MS)
-    run_cell(page, 0)
-    page.get_by_text("267 images/s").wait_for()
-    choose(page, "Kernel", "Shut Down Kernel")
-    page.locator("#jp-bottom-panel", has_text="No Kernel").wait_for()
-    slider = page.get_by_role("slider", name="decode")
-    slider.focus()
-    # In JupyterLab these keys also fold a heading, choose another cell, scroll.
-    for key in ("ArrowLeft", "ArrowDown", "Home"):
-        page.keyboard.press(key)
-    assert slider.input_value() == "0"
-    page.get_by_text("571 images/s").first.wait_for()
-    assert page.locator(".jp-Cell.jp-mod-selected .perfkit-simulator").count() == 1
-    screenshot("simulator in JupyterLab")

@@ -128,10 +128,3 @@ def test_the_drawing_follows_the_slider_on_a_narrow_dark_page(blank):
     blank.evaluate(AXE.read_text(encoding="utf-8"))
     found = blank.evaluate("axe.run('main')")["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
-
-
-def test_nothing_measured_means_no_button(blank):
-    widget = perfkit.pipeline_simulator()
-    blank.evaluate(SHOWN, {name: getattr(widget, name) for name in STATE})
-    assert blank.get_by_role("slider").count() == 6
-    assert blank.get_by_role("button").count() == 0

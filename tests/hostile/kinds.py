@@ -39,7 +39,7 @@ class Kind:
 
     def show(self, data):
         """Read bytes, show what they hold in every way and look at it."""
-        shown.show(self.read(data, "x.json"), len(data))
+        shown.show(self.read(data, "x.json"))
 
 
 def _finding():

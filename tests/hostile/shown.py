@@ -9,8 +9,6 @@ from perfkit.findings.page.export import findings_page
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text
-from perfkit.machines.record import Passport
-from perfkit.machines.report import preview
 from perfkit.panel import view
 from perfkit.questions.gallery import chart, kinds
 from tests.findings.page.pages import POLICY, Page, problems
@@ -21,8 +19,8 @@ _OBEYED = re.compile(
 )
 
 
-def show(found, size):
-    """Show a document, of a file of so many bytes, in every way; look at all of it."""
+def show(found):
+    """Show a document in every way; look at all of it."""
     is_drawn = isinstance(found, Finding | Diagnosis | Profile)
     figures = [chart(found, kind) for kind in kinds(found)] if is_drawn else []
     for figure in figures:
@@ -33,8 +31,6 @@ def show(found, size):
     if isinstance(found, Finding):
         assert len(found.table()) >= len({t.variant for t in found.timings})
         parts += [view.static_html("?", "perfkit.run", found), view.charts(found)]
-    elif isinstance(found, Passport):
-        texts.append(preview(found, size))
     elif isinstance(found, Profile):
         assert len(found.ops()) == len(found.table)
     is_page = isinstance(found, Finding | Diagnosis | Account)

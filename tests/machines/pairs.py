@@ -81,7 +81,6 @@ def passport(rates=None, machine=MACHINE, *, width=0.03, others=0.04, **fields):
         "trainings": tuple(training(one, real, width) for one in TRAININGS),
         "samples": columns,
         "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
-        "parameters": {},
     }
     return passports.passport(**usual | fields)
 

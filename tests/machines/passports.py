@@ -57,7 +57,6 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
             "cpu_other": (None,) * SAMPLES,
         },
         "noise_floors": {"machine-ladder": 1.03},
-        "parameters": {"machine-ladder": {"side": 256.0, "quick": True, "folder": ""}},
         "budget_s": 180.0,
     }
     return Passport(**fields | more)

@@ -39,8 +39,8 @@ def trained(name, speed=1.0, **more):
     return passport(name, speed, **{"trainings": every} | more)
 
 
-def verdict(folder, you=None):
-    return perfkit.classroom(folder, you and folder / f"{you}.json").report.verdict
+def verdict(folder):
+    return perfkit.classroom(folder).report.verdict
 
 
 def names(room):
@@ -98,10 +98,6 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
     much = "takes 4.0 times as long there as on the median of 4 machines."
     assert worst.much in (f"Tiny dense {much}", f"Wide dense {much}")
     assert worst.sure == "sure"
-    assert verdict(folder, "ada").headline == "Look at your machine, ada, first."
-    assert verdict(folder, "bob").headline == (
-        "Your machine, bob, is not shown to be slower than the median of 4 machines."
-    )
     # One trial shows nothing, and neither does an interval that holds 1.
     for odd in ({"trials": 1}, {"low": 0.0001, "high": 0.1}, {"low": None}):
         ada = trained("ada", 0.25)
@@ -123,10 +119,6 @@ def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
     assert len(room.problems) > len(odd) - 4
     assert all(why.isprintable() for why in room.problems.values())
     assert problems(room.page()) == []
-    # The one that is yours must be a passport.
-    (folder / "mine.json").write_bytes(KINDS["finding"].sound())
-    with pytest.raises(BadFileError, match=r"mine\.json is not a passport but a fin"):
-        perfkit.classroom(folder, folder / "mine.json")
     with pytest.raises(BadParameterError, match=r"no folder .*nowhere"):
         perfkit.classroom(folder / "nowhere")
 
@@ -166,8 +158,6 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
     first = verdict(folder)
     assert first.headline == "Fix old first."
     assert first.much.startswith(why)
-    assert verdict(folder, "ada").headline == "Look at your machine, ada, first."
-    assert verdict(folder, "old").headline == "Fix your machine, old, first."
     text = Page(perfkit.classroom(folder).page()).text
     assert f"Not ready: old. {why}" in text
     assert "No GPU is seen: Do this." in text

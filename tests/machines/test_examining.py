@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
-from perfkit.machine.record import Disk, Load, Proof, Said, Start
+from perfkit.machine.record import Disk, Load, Proof, Start
 from perfkit.machines import examination
 from perfkit.machines.examination import answer
 from perfkit.progress import Display
@@ -96,11 +96,8 @@ def test_what_is_asked_for_is_looked_at_as_far_as_it_goes(
     [
         ({"folder": "nowhere"}, "folder is 'nowhere'"),
         ({"folder": 3}, r"give its path\.$"),
-        ({"microbenchmarks": "x"}, r"give a finding\.$"),
-        ({"microbenchmarks": made.finding(experiment="data-pipeline")},
-         "finding of 'data-pipeline'"),
     ],
-    ids=["nowhere", "no path", "no finding", "another finding"],
+    ids=["nowhere", "no path"],
 )  # fmt: skip
 def test_what_cannot_be_looked_at_is_refused_before_anything_is_done(stage, bad, said):
     with pytest.raises(BadParameterError, match=said):
@@ -114,44 +111,15 @@ def test_what_the_start_showed_is_checked(stage):
     assert look(probe=True).wrong[0].id == "no-start"
 
 
-def busy(stage):
-    """The stage's finding, saved with samples of a GPU that worked, and its file."""
-    worked = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
-    found = replace(stage.finding, samples={"t": tuple(range(9))} | worked)
-    return found, store.save(found, stage.folder)
-
-
-def test_microbenchmarks_that_are_there_are_taken_and_their_file_left_alone(stage):
-    microbenchmarks, path = busy(stage)
-    before = path.read_bytes()
-    found = look(microbenchmarks=microbenchmarks)
-    assert stage.done == ["machine"]
-    assert found.machine.gpus[0].link.busy_generation == 3
-    assert found.microbenchmarks.timings == microbenchmarks.timings
-    assert path.read_bytes() == before
-
-
 def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage):
-    stage.finding, path = busy(stage)
+    worked = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
+    samples = {"t": tuple(range(9))} | worked
+    stage.finding = replace(stage.finding, samples=samples, stopped=True)
+    path = store.save(stage.finding, stage.folder)
     found = look(probe=True)
     assert found.machine.gpus[0].link.busy_generation == 3
     assert store.load(path).machine == found.machine == found.microbenchmarks.machine
-
-
-def test_microbenchmarks_that_were_stopped_or_recorded_are_said_to_be(stage):
-    stopped = replace(stage.finding, stopped=True)
-    found = look(microbenchmarks=stopped)
     assert found.stopped
-    assert found.microbenchmarks.stopped
-    stage.done.clear()
-    # Recorded ones say nothing of this machine.
-    microbenchmarks = replace(stage.finding, replayed=True)
-    found = look(microbenchmarks=microbenchmarks)
-    assert stage.done == ["machine"]
-    assert found.microbenchmarks is None
-    assert found.missed == (
-        f"The microbenchmarks are not of this machine: {microbenchmarks.stamp}",
-    )
 
 
 @pytest.mark.fault(
@@ -220,11 +188,10 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     check = replace(
         looked.SLOW, title=hostile, evidence=hostile, why=hostile, remedy=hostile
     )
-    start = Start(said=(Said(line=hostile, meaning="", weight="unexplained"),))
-    machine = replace(looked.BARE, cpu=hostile, start=start, no_gpu=hostile)
+    machine = replace(looked.BARE, cpu=hostile, no_gpu=hostile)
     found = looked.examination(check, machine=machine, missed=(hostile,))
     for terminal in (True, False):
         text = written(found, terminal=terminal, in_full=True)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 10
+        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 9
     assert taken_apart(found._repr_html_()).all("img") == []

@@ -39,15 +39,6 @@ class Check:
     cost: float = 0.0
 
 
-def first_way(remedy: str) -> str:
-    """The first of the ways that a remedy has, as a clause; what is typed is code."""
-    way = remedy.partition(";")[0].partition("\n")[0].rstrip(".")
-    if way[:1].islower():
-        return f"run `{way}`"
-    is_name = way[1:2].isupper()
-    return way if is_name else f"{way[:1].lower()}{way[1:]}"
-
-
 def fine(id: str, title: str, evidence: str) -> Check:
     """Say that nothing is wrong, and on which values that rests."""
     return Check(id=id, status="ok", title=title, evidence=evidence)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import Check, Words, fine, say
+from perfkit.machine.checks.base import Check, fine, say
 from perfkit.machine.record import (
     BUSY,
     Gpu,
-    Holder,
     Load,
     Machine,
     Processor,
@@ -16,27 +15,12 @@ from perfkit.machine.record import (
     link_rate,
 )
 
-_OFF = ("", "0", "false")
-# Cards that TensorFlow had kernels for until 2.16.
-_OLD = ("3.", "5.")
-
 
 def hidden(machine: Machine) -> Iterator[Check]:
     """CUDA_VISIBLE_DEVICES can hide every GPU."""
     setting = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    if setting is None or not machine.gpus:
-        return
-    numbers = chosen_gpus(machine.gpus, machine.environment)
-    count = len(machine.gpus)
-    # Those that are named otherwise are taken to be there.
-    usable = min(count, len(setting.split(","))) if numbers is None else len(numbers)
-    evidence = (
-        f'CUDA_VISIBLE_DEVICES is "{setting}": {usable} of {count} GPUs can be seen.'
-    )
-    if usable:
-        yield fine("visible-gpus", "CUDA_VISIBLE_DEVICES leaves a GPU", evidence)
-    else:
-        yield say(machine, "hidden-gpu", evidence)
+    if machine.gpus and chosen_gpus(machine.gpus, machine.environment) == ():
+        yield say(machine, "hidden-gpu", f'CUDA_VISIBLE_DEVICES is "{setting}".')
 
 
 def kernels(machine: Machine) -> Iterator[Check]:
@@ -63,36 +47,18 @@ def kernels(machine: Machine) -> Iterator[Check]:
             alone = all(other_kind == "none" for _, _, other_kind in cards)
             yield say(
                 machine,
-                "dropped-kernels" if capability.startswith(_OLD) else "no-kernels",
+                "no-kernels",
                 evidence,
                 status="fail" if alone else "warn",
                 cost=1.0 if alone else 0.2,
                 capability=capability,
                 name=name,
             )
-        elif refusal := _cannot_compile(machine):
-            evidence, remedy = f"{evidence} {refusal[0]}", refusal[1]
-            yield say(machine, "uncompiled-kernels", evidence, remedy=remedy)
         elif kind == "partly native":
             title = "Some kernels for this GPU are compiled when they are first used"
             yield fine("kernels", title, evidence)
         else:
             yield say(machine, "compiled-kernels", evidence)
-
-
-def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
-    """Why the driver would compile nothing, and what to do; None if it can."""
-    variable = "CUDA_DISABLE_PTX_JIT"
-    disabled = machine.environment.get(variable, "")
-    if disabled.lower() not in _OFF:
-        remedy = Words(machine, blanks={"variable": variable})["unset"]
-        return f"{variable} is {disabled}.", remedy
-    built = base.built_for(machine)
-    cuda = machine.driver.cuda if machine.driver else None
-    if built is None or cuda is None or base.at_least(cuda, base.minor(built)):
-        return None
-    reason = f"The driver compiles code up to CUDA {cuda}, but this needs CUDA {built}."
-    return reason, Words(machine)["newer_driver"]
 
 
 # What every healthy card meets under full load: it was designed to.
@@ -109,12 +75,11 @@ def throttled(machine: Machine) -> Iterator[Check]:
             continue
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}."
         # A newer driver may give a reason that has no words here.
-        unnamed = [reason for reason in reasons if reason.startswith("reason 0x")]
-        bad = [reason for reason in reasons if reason not in (*_BY_DESIGN, *unnamed)]
+        named = (reason for reason in reasons if not reason.startswith("reason 0x"))
+        bad = [reason for reason in named if reason not in _BY_DESIGN]
         if bad:
-            key = "weak-supply" if "brake" in bad[0] else "throttled"
-            yield say(machine, key, evidence, reason=bad[0], place=place)
-        elif not unnamed:
+            yield say(machine, "throttled", evidence, reason=bad[0], place=place)
+        else:
             title = f"No fault slows the GPU {when}"
             yield fine("throttled", title, evidence)
 
@@ -140,14 +105,6 @@ def narrow(machine: Machine) -> Iterator[Check]:
             yield fine("link", title, f"{name}: {_link_words(*current)} {when}.")
 
 
-def unwatched(machine: Machine) -> Iterator[Check]:
-    """Only work shows what holds a GPU and its link back."""
-    for _, name, gpu in base.seen_gpus(machine):
-        busy = gpu.clocks.busy_throttle, gpu.link.busy_generation, gpu.link.busy_width
-        if all(reading is None for reading in busy) and not _works(gpu):
-            yield say(machine, "unseen-load", f"{name} was idle.", name=name)
-
-
 def _works(gpu: Gpu) -> bool:
     """Whether it works at the moment of asking, so that what it says then counts."""
     return gpu.busy is not None and gpu.busy >= BUSY
@@ -167,107 +124,63 @@ _ALL = 0.9
 
 
 def other_programs(machine: Machine) -> Iterator[Check]:
-    """Another program computes on the GPU, or holds its memory."""
+    """Another program holds much of the GPU's memory."""
     for place, name, gpu in base.seen_gpus(machine):
-        are_known = _are_known(gpu)
-        share, holders = _occupied(gpu)
-        is_ours = any(holder.own for holder in gpu.holders or ())
-        worked_on = gpu.busy is not None and gpu.busy >= _MUCH_MEMORY and not is_ours
-        if share is None and not worked_on:
+        strangers = [holder for holder in gpu.holders or () if not holder.own]
+        # Whether the driver tells what others hold; else what is in use is theirs.
+        are_known = gpu.holders is not None and not any(
+            holder.own is None or holder.memory is None for holder in strangers
+        )
+        used_bytes = gpu.memory_used
+        if are_known:
+            used_bytes = sum(holder.memory or 0 for holder in strangers)
+        if not gpu.memory or used_bytes is None:
             continue
-        facts = []
-        if share is not None:
-            facts.append(f"{units.percent(share)} of its memory is in use{holders}")
-        if gpu.busy is not None:
-            facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
-        evidence = f"{name}: {' and '.join(facts)}."
-        limit = _MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY
-        if (share or 0) < limit and not worked_on:
+        share = used_bytes / gpu.memory
+        names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
+        by = f" by {names}" if names and are_known else ""
+        evidence = f"{name}: {units.percent(share)} of its memory is in use{by}."
+        if share < (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY):
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
-        full = are_known and (share or 0) >= _ALL
+        full = are_known and share >= _ALL
         yield say(
             machine,
             "shared-gpu" if are_known else "used-gpu",
             evidence,
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
-            cost=0.95 if full else min(0.6, max(share or 0, gpu.busy or 0)),
+            cost=0.95 if full else min(0.6, share),
             place=place,
         )
 
 
-def _strangers(gpu: Gpu) -> list[Holder]:
-    """The programs that are not known to be our own."""
-    return [holder for holder in gpu.holders or () if not holder.own]
-
-
-def _are_known(gpu: Gpu) -> bool:
-    """Whether the driver tells what others hold."""
-    return gpu.holders is not None and not any(
-        holder.own is None or holder.memory is None for holder in _strangers(gpu)
-    )
-
-
-def _occupied(gpu: Gpu) -> tuple[float | None, str]:
-    """The share of memory that others hold, and by whom; None if not known.
-
-    Where the driver does not tell them apart, the share that is in use.
-    """
-    if not gpu.memory:
-        return None, ""
-    if not _are_known(gpu):
-        return gpu.memory_used and gpu.memory_used / gpu.memory, ""
-    strangers = _strangers(gpu)
-    names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
-    bytes_held = sum(holder.memory or 0 for holder in strangers)
-    return bytes_held / gpu.memory, f" by {names}" if names else ""
-
-
-GPU_SPEED = (other_programs, throttled, narrow, unwatched)
+GPU_SPEED = (other_programs, throttled, narrow)
 
 
 # A quota this near to all cores costs less than can be measured.
 _NEARLY_ALL = 0.95
 # Other programs that leave nine cores of ten disturb little.
 _MUCH_LOAD = 0.1
-_QUOTA = " A quota also stops all threads for the rest of each period."
 
 
 def granted(machine: Machine) -> Iterator[Check]:
     """A container, a scheduler or an affinity grants fewer cores than there are."""
     share = machine.cores_granted / machine.cores
     words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
-    limits = limiting(machine)
-    may = f"This process may use {words} ({machine.cpu})."
-    evidence = " ".join([may, *limits.values()])
+    evidence = f"This process may use {words} ({machine.cpu})."
     if share >= _NEARLY_ALL:
         yield fine("cores", "All cores may be used", evidence)
         return
-    counts = {"all": machine.cores, "last": machine.cores - 1}
-    # An affinity that is lifted helps little where a quota stays.
-    limit = "quota" if "quota" in limits or not limits else "affinity"
     yield say(
         machine,
         "few-cores",
         evidence,
         cost=0.6 * (1 - share),
         cores=words,
-        quota=_QUOTA if "quota" in limits else "",
-        remedy=Words(machine, blanks=counts)[f"lift_{limit}"],
+        all=machine.cores,
+        last=machine.cores - 1,
     )
-
-
-def limiting(machine: Machine) -> dict[str, str]:
-    """What grants fewer cores than there are, a sentence each: a quota, an affinity."""
-    threshold = _NEARLY_ALL * machine.cores
-    quota, affinity = machine.cores_quota, machine.cores_affinity
-    limits = {}
-    if quota and quota < threshold:
-        limits["quota"] = f"A quota grants the time of {units.significant(quota)}."
-    if affinity and affinity < threshold:
-        limits["affinity"] = f"Its affinity allows {affinity}."
-    return limits
 
 
 def busy(machine: Machine) -> Iterator[Check]:

@@ -16,7 +16,6 @@ SILENCES: dict[Problem, str] = {
     "not loaded": "driver-not-loaded",
     "no permission": "driver-refused",
     "no driver": "no-driver",
-    "no reader": "no-reader",
     "no answer": "driver-silent",
     "": "reports-none",
 }
@@ -44,7 +43,8 @@ def silent(machine: Machine) -> Iterator[Check]:
     cards_on_bus = machine.nvidia_cards
     cards = f" NVIDIA cards on the bus: {cards_on_bus}." if cards_on_bus else ""
     evidence = (machine.no_gpu or "No GPU is reported.") + cards
-    yield say(machine, SILENCES[_problem(machine)], evidence)
+    problem = machine.driver.problem if machine.driver else "no driver"
+    yield say(machine, SILENCES[problem], evidence)
 
 
 # The oldest driver that runs programs of a CUDA version, by system.
@@ -89,12 +89,6 @@ def expects_gpu(machine: Machine) -> bool:
     return machine.driver is not None or bool(base.cuda_libraries(machine))
 
 
-def _problem(machine: Machine) -> Problem:
-    if machine.driver is not None:
-        return machine.driver.problem
-    return "no reader" if "nvidia-ml-py" in machine.no_gpu else "no driver"
-
-
 DRIVER = (silent, lost, too_old, no_card)
 
 
@@ -114,7 +108,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
     if software.build == "cuda":
         evidence = f"TensorFlow {version} was built for CUDA {software.cuda}."
         yield fine("build", "TensorFlow is built for GPUs", evidence)
-    elif software.build in ("cpu", "rocm") and len(software.packages) < 2:
+    elif software.build in ("cpu", "rocm"):
         packages = software.packages or ("tensorflow-cpu",)
         yield say(
             machine,
@@ -125,25 +119,7 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
         )
 
 
-def duplicated(machine: Machine) -> Iterator[Check]:
-    """Two distributions write the same files: what runs is a mixture."""
-    packages = machine.software.packages if machine.software else ()
-    if len(packages) > 1:
-        versions = (
-            f"{package} {machine.versions.get(package, '')}".strip()
-            for package in packages
-        )
-        yield say(
-            machine,
-            "two-tensorflows",
-            f"{' and '.join(versions)} are installed.",
-            status="fail" if machine.gpus else "warn",
-            cost=0.96 if machine.gpus else 0.2,
-            packages=" ".join(packages),
-        )
-
-
-TENSORFLOW = (missing, cpu_only, duplicated)
+TENSORFLOW = (missing, cpu_only)
 
 
 def unseen_libraries(machine: Machine) -> Iterator[Check]:
@@ -189,25 +165,14 @@ def late(machine: Machine) -> Iterator[Check]:
 
 
 UNSEEN = "unseen-gpu"
-# A consolation that a machine with a GPU is not to be given.
-_WITHOUT_GPU = " Without an NVIDIA GPU that is as it should be."
-
-
-def meaning(machine: Machine, line: Said) -> str:
-    """What a line of the log means on this machine."""
-    if machine.gpus or expects_gpu(machine):
-        return line.meaning.replace(_WITHOUT_GPU, "")
-    return line.meaning
 
 
 def broken(machine: Machine) -> Iterator[Check]:
     """TensorFlow cannot be started at all."""
     start = machine.start or Start()
-    problem, flags = start.problem, machine.environment.get("XLA_FLAGS")
+    problem = start.problem
     if problem.startswith(LATE):
         yield say(machine, "late-start", problem)
-    elif COMPILING in problem and flags:
-        yield say(machine, "flagged-xla", f"{problem} XLA_FLAGS is {flags}.")
     elif COMPILING in problem:
         yield say(machine, "no-xla", problem)
     elif "SIGKILL" in problem:
@@ -273,7 +238,7 @@ def log(machine: Machine) -> Iterator[Check]:
                 machine,
                 "fatal-start-log" if line.weight == "fatal" else "start-log",
                 f'It said: "{line.line}"',
-                meaning=meaning(machine, line),
+                meaning=line.meaning,
                 remedy=_fix(machine, (line,)),
             )
 

@@ -1,7 +1,7 @@
 """What does TensorFlow do when it starts? Tried in a process of its own.
 
 Whatever that process told before it crashed or hung is kept, and a sentence says how it
-ended. Its log is told line by line, each with what it means.
+ended. The lines of its log that matter are told, each with what it means.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _HINTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a process ended, with the beginning and the end of what it printed.
+    """How a process ended, with what it printed.
 
     ``output`` is of its standard output, ``log`` of its standard error. A negative
     ``code`` is the number of the signal that ended it, ``late`` whether time was over.
@@ -133,10 +133,8 @@ def _sentence(text: str, names: tuple[str, ...]) -> str:
     return " ".join(environment.anonymize(text, names, _LONGEST).split())
 
 
-# Of each end of what is printed; more explains nothing more.
-_KEPT = 1 << 19
-# What lies in a pipe that nobody writes to any more is there at once.
-_REST_S = 5.0
+# Of what is printed; more explains nothing more.
+_KEPT = 1 << 24
 
 
 def watched(
@@ -146,27 +144,25 @@ def watched(
 
     Its standard input stays open for as long as somebody waits for it.
     """
-    process = subprocess.Popen(
-        command,
-        env=dict(variables),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdin
-    assert process.stdout
-    assert process.stderr
-    output, log = _Kept(process.stdout), _Kept(process.stderr)
-    late = False
-    try:
-        process.wait(limit)
-    except subprocess.TimeoutExpired:
-        late = True
-    finally:
-        _end(process)
-        process.stdin.close()
-    return Ended(output=output.text(), log=log.text(), code=process.wait(), late=late)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            env=dict(variables),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=log,
+            start_new_session=True,
+        )
+        late = False
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            _end(process)
+        return Ended(
+            output=_text_of(output), log=_text_of(log), code=process.wait(), late=late
+        )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -176,29 +172,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
     process.wait()
+    if process.stdin:
+        process.stdin.close()
 
 
-class _Kept:
-    """Reads a pipe to its end and keeps the beginning and the end of what came."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._first, self._last = bytearray(), bytearray()
-        self._reading = threading.Thread(target=self._read, daemon=True)
-        self._reading.start()
-
-    def _read(self) -> None:
-        while part := os.read(self._pipe.fileno(), 1 << 16):
-            room = _KEPT - len(self._first)
-            self._first += part[:room]
-            self._last += part[room:]
-            del self._last[:-_KEPT]
-        self._pipe.close()
-
-    def text(self) -> str:
-        self._reading.join(_REST_S)
-        parts = (bytes(part) for part in (self._first, self._last) if part)
-        return "\n".join(part.decode(errors="replace") for part in parts)
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_KEPT).decode(errors="replace")
 
 
 class Pattern(NamedTuple):
@@ -237,29 +217,29 @@ _NUMBER = re.compile(r"\d+")
 # These lines hold the host's name, whatever it is.
 _HOST = re.compile(r"((?:for host|hostname): |running on this host \()[^\s):]+")
 _LONGEST_LINE = 240
-_MOST_EXPLAINED, _MOST_UNEXPLAINED = 40, 20
+_MOST_LINES = 40
 
 
 def explain_log(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
-    """Explain a log, line by line, in its order.
+    """Explain the lines of a log that keep a GPU away or cost speed, in its order.
 
     A line that differs from an earlier one in its numbers alone is left out, and so
-    are unexplained lines beyond the twentieth. The names are left out.
+    are the names.
     """
     lines = dict[str, Said]()
-    room = {"unexplained": _MOST_UNEXPLAINED, "explained": _MOST_EXPLAINED}
     hidden = tuple(names)
     # One that goes on is one more line.
     for text in _ESCAPE.sub("", log).splitlines():
-        if not (message := _HEAD.sub("", text).strip()):
+        message = _HEAD.sub("", text).strip()
+        # It is looked up as it was said: a user's name may be a word of the message.
+        pattern = explained(message)
+        if pattern is None or pattern.weight == "harmless":
             continue
-        line = _explain_line(message, hidden)
-        key = _NUMBER.sub("#", line.line)
-        kind = line.weight if line.weight == "unexplained" else "explained"
-        if key not in lines and room[kind]:
-            lines[key] = line
-            room[kind] -= 1
-    return tuple(lines.values())
+        line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
+        line = " ".join(environment.anonymize(line, hidden, _LONGEST_LINE).split())
+        note = Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
+        lines.setdefault(_NUMBER.sub("#", line), note)
+    return tuple(lines.values())[:_MOST_LINES]
 
 
 def unlogged(output: str) -> str:
@@ -268,13 +248,3 @@ def unlogged(output: str) -> str:
     return "".join(
         line for line in lines if not _HEAD.match(line) and _BEFORE not in line
     )
-
-
-def _explain_line(message: str, names: tuple[str, ...]) -> Said:
-    # It is looked up as it was said: a user's name may be a word of the message.
-    pattern = explained(message)
-    line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
-    line = " ".join(environment.anonymize(line, names, _LONGEST_LINE).split())
-    if pattern is None:
-        return Said(line=line, meaning="", weight="unexplained")
-    return Said(line=line, meaning=pattern.meaning, weight=pattern.weight)

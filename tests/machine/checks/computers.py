@@ -24,9 +24,6 @@ NO_DRIVER = Said(
     meaning="No NVIDIA driver was found.",
     weight="fatal",
 )
-HARMLESS = Said(
-    line="oneDNN custom operations are on.", meaning="Fast kernels.", weight="harmless"
-)
 
 
 def proved(*devices):
@@ -43,7 +40,7 @@ def proved(*devices):
     )
 
 
-def started(*gpus, said=(HARMLESS,)):
+def started(*gpus, said=()):
     devices = ("CPU:0", *gpus)
     return Start(seconds=6.0, said=said, devices=devices, proofs=proved(*devices))
 
@@ -103,7 +100,6 @@ def workstation(*gpus, **facts):
             build="cuda",
             packages=("tensorflow",),
             cuda="12.5.1",
-            cudnn="9",
             capabilities=HELD,
         ),
         "disk": record.Disk(filesystem="ext4"),
@@ -118,7 +114,7 @@ def without_card(**facts):
         versions={"tensorflow": "2.21.0", "keras": "3.15.1"},
         driver=None,
         no_gpu="No NVIDIA driver is installed.",
-        start=started(said=(NO_DRIVER, HARMLESS)),
+        start=started(said=(NO_DRIVER,)),
     )
     return changed(replace(machine, gpus=(), nvidia_cards=0), **facts)
 
