@@ -370,7 +370,7 @@ def _fleet(args: Namespace) -> int:
 def _export(args: Namespace) -> int:
     from perfkit.findings.page.export import export
 
-    _say_written(export(args.sources, args.out, code=args.code))
+    _say_written(export(args.sources, args.out))
     return DONE
 
 
