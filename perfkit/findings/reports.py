@@ -40,7 +40,6 @@ from perfkit.findings.text import (
 )
 from perfkit.machine.record import Machine
 
-_PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.
 _WORTH = 1.05
 _UNMEASURED = "it may help, but this run did not measure it"
@@ -182,7 +181,7 @@ def _variants(finding: Finding) -> Table:
     stood = standings(finding)
     if microbenchmarks(finding.notes):
         return _benchmarks(finding, stood)
-    places = [row for row, s in enumerate(stood) if s.place == "fastest"]
+    places = [row for row, s in enumerate(stood) if s.is_fastest]
     rate_heading = "a run takes" if counts_runs(finding) else "examples/s"
     return Table(
         "All variants",
@@ -199,7 +198,8 @@ def _variant(standing: Standing) -> tuple[str, ...]:
     else:
         ratio = (compared.baseline, compared.interval)
     judged = compared.judgement if compared else ""
-    remarks = (judged, _PLACES[standing.place], standing.problem)
+    place = "the fastest here" if standing.is_fastest else ""
+    remarks = (judged, place, standing.problem)
     return (standing.variant, rate(standing), *ratio, "; ".join(filter(None, remarks)))
 
 
