@@ -1,7 +1,6 @@
 """The widgets of a panel, how they lie on the page, and a run drawn in them."""
 
 import collections
-import os
 from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
@@ -284,13 +283,13 @@ class ChartDisplay(Display):
         """Draw its rows, still empty."""
         session: Any = self._session
         if self._is_replay:
-            cores, rows = session.machine.cores, [*session.experiment.make_variants()]
+            rows = [*session.experiment.make_variants()]
         else:
-            cores, rows = os.cpu_count() or 1, session.variants
-        self._points = Points(rows, cores)
+            rows = session.variants
+        self._points = Points(rows)
         if self._prepared:
             self._points.hear(self._prepared)
-        self._chart.begin(self._points, session.budget)
+        self._chart.begin(self._points)
 
     def hear(self, event: Event, board: Board) -> None:
         """Take in what the run told, and draw it."""
