@@ -143,12 +143,9 @@ class Standing:
 
 
 _RATIO = re.compile(
-    r"(?<![\w.,/])(?:(\d{1,3}(?:,\d{3})+)|(\d{1,6}(?:[.,]\d{1,6})?))\s*"
-    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)(.*)",
+    r"(?<![\w.,/])(\d{1,6}(?:\.\d{1,6})?)\s*(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)",
     re.IGNORECASE,
 )
-# What turns a ratio of times into one of speeds.
-_SLOWER = re.compile(r"\s*(?:slower|as slow|(?:as )?long|the time)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -179,15 +176,8 @@ def guess(finding: Finding) -> Guess:
     names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
-    ratio, match = 0.0, _RATIO.search(words)
-    if match:
-        thousands, number, suffix = match.groups()
-        ratio = float(
-            thousands.replace(",", "") if thousands else number.replace(",", ".")
-        )
-        if ratio and _SLOWER.match(suffix):
-            ratio = 1 / ratio
-    return Guess(words, ratio=ratio or None)
+    match = _RATIO.search(words)
+    return Guess(words, ratio=float(match[1]) or None if match else None)
 
 
 @functools.lru_cache(maxsize=4)
