@@ -271,7 +271,6 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     hung = "seconds after which the training counts as hung (300)"
     _add(parser, "--timeout", "SECONDS", hung, type=_number, default=300.0)
     _add(parser, "--json", "FILE", "also write the profile here; - for stdout")
-    _add(parser, "--chart", "FILE", "also draw the steps here, as SVG")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,6 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
 from perfkit.charts.layout import near
 from perfkit.findings.diagnosis import Diagnosis, Gain
-from perfkit.findings.profile import Profile
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
@@ -254,53 +253,3 @@ def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
     yield "each: an element, a whole batch after the stage that batches"
     if any(stage.tuned for stage in pipeline):
         yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
-
-
-# No axis can be drawn for what is shorter than a picosecond.
-_LEAST_S = 1e-12
-_STEP_PARTS = {
-    "input": (RED, "////"),
-    "host compute": (BLUE, ""),
-    "device compute": (GREEN, "----"),
-    "kernel launch": (GREY, "xxxx"),
-}
-
-
-def has_steps(profile: Profile) -> bool:
-    """Whether xprof has taken any step apart."""
-    return any(step.seconds > _LEAST_S for step in profile.steps[:_MOST])
-
-
-def profiled_steps(profile: Profile) -> Figure:
-    """Draw each step with the parts that xprof finds in it."""
-    title = f"{profile.training}: where the time of each step goes"
-    if not has_steps(profile):
-        return canvas.message(title, "The trace holds no whole step.")
-    steps = profile.steps[:_MOST]
-    looks = _STEP_PARTS
-    parts = [part for part in looks if any(step.parts.get(part) for step in steps)]
-    longest = max(step.seconds for step in steps)
-
-    def draw(axes: Axes) -> None:
-        for row, step in enumerate(steps):
-            bars = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
-            rows.stack(axes, row, step.seconds, bars)
-        label = "time of the step, while it was traced"
-        curves.along(axes, longest, units.seconds, label)
-        rows.name_parts(
-            axes, [(_WAITS_WORDS.get(part, part), looks[part]) for part in parts]
-        )
-
-    return rows.picture(
-        title,
-        [(step.name, (units.seconds(step.seconds), "")) for step in steps],
-        canvas.caption_lines(["light: the rest of the step", _slower(profile)]),
-        draw,
-        axis=62,
-    )
-
-
-def _slower(profile: Profile) -> str:
-    if not profile.shows_cost:
-        return "the tracer's own cost does not show"
-    return f"tracing makes a step {units.ratio(profile.cost)} as long"

@@ -10,9 +10,7 @@ from perfkit.charts.canvas import Figure, Kind, stamped
 from perfkit.charts.curves import has_losses, learning_time
 from perfkit.charts.parts import (
     has_plan,
-    has_steps,
     plan,
-    profiled_steps,
     waits,
     waterfall,
 )
@@ -20,10 +18,9 @@ from perfkit.charts.rates import rates, ratios
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
-from perfkit.findings.store import Recorded
+from perfkit.findings.store import RECORDED, Recorded
 from perfkit.questions import charts_of
 
 __all__ = ["COMMON", "Figure", "chart", "kinds"]
@@ -56,13 +53,9 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
     ),
 }
 
-_OF_PROFILES: dict[str, Kind[Profile]] = {
-    "steps": Kind(profiled_steps, "Where the time of each step goes", has_steps),
-}
 
-
-def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
-    """Draw a finding, a diagnosis or a profile.
+def chart(finding: Recorded, kind: str = "") -> Figure:
+    """Draw a finding or a diagnosis.
 
     Args:
         finding: What to draw.
@@ -70,8 +63,13 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
             first of them.
 
     Raises:
-        BadParameterError: There is no such kind of chart.
+        BadParameterError: There is no such kind of chart, or none of such a document.
     """
+    if not isinstance(finding, RECORDED):
+        noun = getattr(finding, "kind", type(finding).__name__)
+        raise BadParameterError(
+            f"There is no chart of this {noun}: its report says all."
+        )
     available = _kinds_of(finding)
     kind = kind or next(iter(kinds(finding)), next(iter(available)))
     if kind not in available:
@@ -82,16 +80,14 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
     return stamped(figure, finding.stamp) if finding.replayed else figure
 
 
-def kinds(finding: Recorded | Profile) -> dict[str, str]:
+def kinds(finding: Recorded) -> dict[str, str]:
     """The charts that there is something to draw in, the first first: name to title."""
     available = _kinds_of(finding)
     return {name: kind.title for name, kind in available.items() if kind.fits(finding)}
 
 
-def _kinds_of(document: Recorded | Profile) -> dict[str, Kind[Any]]:
+def _kinds_of(document: Recorded) -> dict[str, Kind[Any]]:
     """The kinds of chart that there are for findings of this kind, in their order."""
-    if isinstance(document, Profile):
-        return dict(_OF_PROFILES)
     if isinstance(document, Diagnosis):
         return {**_OF_DIAGNOSES, **{n: _of_trials(k) for n, k in COMMON.items()}}
     specific = charts_of(document.experiment)

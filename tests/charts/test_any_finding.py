@@ -92,7 +92,7 @@ def test_a_plan_that_is_missing_says_so(note, said):
     [
         (finding(), "pie", "not a chart of this; choose from rates, "),
         (diagnosis(), "pie", "is not a chart"),
-        (profile(), "rates", "'rates' is not a chart of this"),
+        (profile(), "rates", "There is no chart of this profile"),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(made, kind, said):

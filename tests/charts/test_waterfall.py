@@ -1,10 +1,8 @@
 import pytest
 
-from perfkit.findings.profile import Profile, ProfiledStep
 from perfkit.questions.gallery import chart, kinds
 from tests.charts.test_any_finding import check
 from tests.training.diagnose.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
-from tests.training.profile.profiled import profile
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 
@@ -23,10 +21,6 @@ def test_every_change_is_drawn_from_the_step_as_given():
         check(chart(found, kind))
 
 
-def step(seconds, name="a", **parts):
-    return ProfiledStep(name=name, seconds=seconds, parts=parts)
-
-
 @pytest.mark.parametrize(
     "found",
     [
@@ -34,11 +28,7 @@ def step(seconds, name="a", **parts):
         diagnosis(ceiling=gain(0.4, 0.5)),
         diagnosis(causes=tuple(cause("callback", f"{n}", 1e9) for n in range(60))),
         diagnosis(step=None),
-        profile(steps=(), table=()),
-        profile(steps=(step(0.0),)),
-        profile(steps=(step(5e-324, input=1e30),)),
-        profile(steps=(step(1.0, "", input=5.0),) * 60),
     ],
 )
-def test_every_diagnosis_and_every_profile_is_a_picture(found):
-    check(chart(found, "steps" if isinstance(found, Profile) else "waterfall"))
+def test_every_diagnosis_is_a_picture(found):
+    check(chart(found, "waterfall"))
