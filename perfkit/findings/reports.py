@@ -1,7 +1,6 @@
 """What a finding and a diagnosis report: their verdict, rows and everything folded."""
 
 import collections
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +40,6 @@ from perfkit.machine.record import Machine
 # The least gain that is worth claiming.
 _WORTH = 1.05
 _UNMEASURED = "it may help, but this run did not measure it"
-_NUMBER = re.compile(r"\d+")
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
@@ -144,7 +142,7 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
     load_told = tuple(map(as_sentence, load.in_words(finding)))
     return (
-        Fold("Every variant, with its code", code=tuple(_code(finding))),
+        Fold("Every variant, with its code", code=tuple(finding.code.items())),
         Fold(
             "How sure is this?",
             (*finding.verdict.because, _noise(finding), *_CLAIMS),
@@ -157,18 +155,6 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
             tables=(_works(finding),),
         ),
     )
-
-
-def _code(finding: Finding) -> Iterator[tuple[str, str]]:
-    """The lines of each variant; what differs in numbers alone stands there once."""
-    alike = collections.defaultdict[str, list[str]](list)
-    for name, lines in finding.code.items():
-        alike[_NUMBER.sub("#", lines)].append(name)
-    for name, *same_names in alike.values():
-        alike_too = {finding.code[variant] for variant in (name, *same_names)}
-        remark = "and with other numbers" if len(alike_too) > 1 else "and likewise"
-        suffix = f", {remark} {', '.join(same_names)}" if same_names else ""
-        yield f"{name}{suffix}", finding.code[name]
 
 
 def _variants(finding: Finding) -> Table:

@@ -237,14 +237,10 @@ def share_of(timing: Timing, limit: float, possible: str = "its limit") -> str:
     """A rate as a share of what is possible, which it may reach and cannot pass."""
     if not units.is_known(timing.low, timing.high):
         return units.UNKNOWN
-    if timing.low >= limit:
-        return possible
-    low = units.percent(timing.low / limit)
-    if timing.rate >= limit:
-        return f"{possible} ({low} or more)"
-    share = f"{units.percent(timing.rate / limit)} of {possible}"
+    share = f"{units.percent(min(1.0, timing.rate / limit))} of {possible}"
     if timing.low == timing.high:
         return share
+    low = units.percent(min(1.0, timing.low / limit))
     if timing.high >= limit:
         return f"{share} ({low} or more)"
     return f"{share} ({low} to {units.percent(timing.high / limit)})"

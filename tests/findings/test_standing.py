@@ -107,8 +107,7 @@ def test_baselines_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
     [
         (40, 50, 60, "50 % of its limit (40 % to 60 %)"),
         (90, 97, 104, "97 % of its limit (90 % or more)"),
-        (96, 104, 112, "its limit (96 % or more)"),
-        (101, 104, 107, "its limit"),
+        (96, 104, 112, "100 % of its limit (96 % or more)"),
         (5, 50, 500, "?"),
     ],
 )
