@@ -2,7 +2,7 @@
 
 import collections
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfkit import units
@@ -125,7 +125,7 @@ def machine_in_words(machine: Machine) -> str:
 def facts(finding: Finding) -> Fold:
     """What it was measured on, name by name: for a page."""
     machine = finding.machine
-    groups = {
+    groups: dict[str, Mapping[str, Any]] = {
         "Drivers": {gpu.name: gpu.driver for gpu in machine.gpus},
         "Libraries": {"Python": machine.python} | machine.versions,
         "Environment variables": machine.environment,
