@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from perfkit.machines.record import recorded
     from perfkit.machines.recording import passport
     from perfkit.panel.panel import panel
+    from perfkit.panel.simulation import pipeline_simulator
     from perfkit.questions import experiment, experiments
     from perfkit.questions.base import Experiment, variant
     from perfkit.questions.gallery import chart
@@ -81,6 +82,7 @@ __all__ = [
     "machine",
     "panel",
     "passport",
+    "pipeline_simulator",
     "profile",
     "race",
     "recorded",
@@ -107,6 +109,7 @@ _NAMES = {
     "machines.record": "recorded",
     "machines.recording": "passport",
     "panel.panel": "panel",
+    "panel.simulation": "pipeline_simulator",
     "questions": "experiment experiments",
     "questions.base": "Experiment variant",
     "questions.gallery": "chart",

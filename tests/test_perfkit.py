@@ -74,6 +74,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
     ("call", "module", "extra"),
     [
         ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
+        ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
         ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
         ("open_lab(perfkit.lab.Path())", "jupyterlab", "lab"),

@@ -1,1 +1,1 @@
-"""Widgets: the panel of an experiment with its live chart."""
+"""Widgets: the panel of an experiment with its live chart, and a simulated pipeline."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.browser.conftest import REPOSITORY, run_cell
+from tests.browser.conftest import LONG_MS, REPOSITORY, run_cell, write_notebook
 from tests.lab.server import running_lab
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -423,3 +423,25 @@ def test_it_follows_the_dark_theme(show, screenshot):
     assert serious(page) == []
     page.set_viewport_size({"width": 1280, "height": 1500})
     screenshot("panel-dark-finished")
+
+
+def test_sliders_of_a_simulation_take_the_keys_and_need_no_kernel(
+    lab, open_notebook, screenshot
+):
+    cells = ("import perfkit\nperfkit.pipeline_simulator()", "1 + 1")
+    write_notebook(lab.root / "notebooks" / "simulator.ipynb", *cells)
+    page = open_notebook("/lab/tree/notebooks/simulator.ipynb")
+    page.set_default_timeout(LONG_MS)
+    run_cell(page, 0)
+    page.get_by_text("267 images/s").wait_for()
+    choose(page, "Kernel", "Shut Down Kernel")
+    page.locator("#jp-bottom-panel", has_text="No Kernel").wait_for()
+    slider = page.get_by_role("slider", name="decode")
+    slider.focus()
+    # In JupyterLab these keys also fold a heading, choose another cell, scroll.
+    for key in ("ArrowLeft", "ArrowDown", "Home"):
+        page.keyboard.press(key)
+    assert slider.input_value() == "0"
+    page.get_by_text("571 images/s").first.wait_for()
+    assert page.locator(".jp-Cell.jp-mod-selected .perfkit-simulator").count() == 1
+    screenshot("simulator in JupyterLab")
