@@ -5,6 +5,7 @@ in the same order, the same marks and words, so that nothing jumps when the run 
 Below stands which part of an axis holds some numbers, and which round ones are on it.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from perfkit.findings.text import one_line
 Mark = Literal["fastest", "baseline", "limit", ""]
 
 _PROBLEM, _MORE = 95, 44
+# Other programs that take less do not change a rate much.
+_MUCH_CORES = 0.5
 # What the axis counts; microbenchmarks count something else each.
 EXAMPLES, RUNS, OWN = "examples per second", "runs per second", "of its own rate"
 
@@ -266,6 +269,30 @@ def leads(finding: Finding, stood: Sequence[Standing]) -> str:
         return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
     times = units.times(first.ratio.ratio)
     return f"So far {first.variant} leads, {times} times as fast as {first.group}."
+
+
+def describe_others(cores: Iterable[tuple[float, float]]) -> str:
+    """When other programs took cores for longest, and how many.
+
+    ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
+    """
+    seconds = {
+        second: [value for _, value in group]
+        for second, group in itertools.groupby(cores, key=lambda point: int(point[0]))
+    }
+    means = {second: sum(values) / len(values) for second, values in seconds.items()}
+    runs = [
+        list(run)
+        for is_busy, run in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
+        if is_busy
+    ]
+    longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
+    if not longest:
+        return ""
+    mean = sum(means[second] for second in longest) / len(longest)
+    when = f"{longest[0]} to {longest[-1] + 1} s"
+    many = units.significant(mean, 2)
+    return f"other programs took {units.count(many, 'core')}, {when}"
 
 
 _MOST_TICKS = 8

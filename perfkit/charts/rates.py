@@ -13,6 +13,7 @@ from perfkit.charts.layout import (
     Layout,
     Row,
     axis_label,
+    describe_others,
     even_ticks,
     layout,
     limits,
@@ -20,6 +21,7 @@ from perfkit.charts.layout import (
     near,
 )
 from perfkit.engine.statistics import Comparison
+from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import one_line
@@ -39,6 +41,7 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
+    rivals = describe_others(load.readings_of(finding, "cpu_other"))
 
     def draw(axes: Axes) -> None:
         _rates_set_scale(axes, laid)
@@ -52,7 +55,7 @@ def rates(finding: Finding) -> Figure:
             (row.name, (" · ".join(filter(None, (row.words, row.ratio))), row.remarks))
             for row in laid.rows
         ],
-        canvas.caption_lines(list(_rates_caption(finding, laid))),
+        canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
         draw,
         # Why a row has no rate stands within its axes, and not beside them.
         alt=rows.in_words(

@@ -1,4 +1,4 @@
-"""The live chart: the final chart of a run, filling in.
+"""The live chart: the final chart of a run, filling in, above the machine's load.
 
 All that it shows is the widget's state: what is being done goes out with each update,
 the picture once a second, and all of it in words every few seconds. A page that is
@@ -13,7 +13,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from perfkit.charts.layout import layout, leads
+from perfkit.charts.layout import describe_others, layout, leads, thinned
 from perfkit.engine.plan import Event, Prepared, Sampled, Ticked, TrialStarted
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure
@@ -26,6 +26,8 @@ from perfkit.findings.standing import (
     standings,
 )
 
+# Of a run that has more, every second one is enough, then every fourth.
+_MOST_SAMPLES = 4000
 _FIRST = (
     "The first round is running, and the first answer comes when it ends. Hollow dots "
     "show its steps so far."
@@ -68,15 +70,20 @@ class Points:
 
     Args:
         variants: The variants to draw, in order; others are left out.
+        cores: What counts as the whole of the machine's processor time.
 
     Attributes:
         total: How many samples of the machine there have been.
     """
 
-    def __init__(self, variants: Sequence[str]) -> None:
+    def __init__(self, variants: Sequence[str], cores: float) -> None:
         self.total = 0
+        self._cores = max(cores, 1.0)
         self._benchmarks: dict[str, Microbenchmark] = {}
         self._meters = {name: Meter() for name in variants}
+        # When, and how many cores the run and others kept busy; one sample in so many.
+        self._load: list[tuple[float, float, float]] = []
+        self._every = 1
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
@@ -87,11 +94,22 @@ class Points:
                 self._meters[variant].begin()
             case Ticked(variant, ticks) if variant in self._meters:
                 self._meters[variant].read(ticks)
-            case Sampled():
-                self.total += 1
+            case Sampled(values):
+                self._sample(*map(values.get, ("t", "cpu_trial", "cpu_other")))
 
-    def picture(self, finding: Finding | None) -> dict[str, Any]:
-        """Give the chart so far, for a page."""
+    def _sample(
+        self, at: float | None, mine: float | None, others: float | None
+    ) -> None:
+        self.total += 1
+        if self.total % self._every or at is None or mine is None or others is None:
+            return
+        self._load.append((at, mine, others))
+        if len(self._load) > _MOST_SAMPLES:
+            del self._load[::2]
+            self._every *= 2
+
+    def picture(self, finding: Finding | None, span: float = 0.0) -> dict[str, Any]:
+        """Give the chart so far, for a page; the run takes ``span`` seconds."""
         measured = standings(finding) if finding else ()
         measured_names = {standing.variant for standing in measured}
         unmeasured = (
@@ -111,8 +129,27 @@ class Points:
         return laid.for_page() | {
             "said": leads(finding, measured) if finding else first,
             "sure": how_sure(finding.verdict) if finding else "",
+            "others": describe_others((at, others) for at, _, others in self._load),
+            "strip": self._strip(span),
             "total": self.total,
         }
+
+    def _strip(self, span: float) -> list[tuple[float, float, float]]:
+        """When, and which share of the machine the run and with it others had by then.
+
+        Times are shares of the run's.
+        """
+        if len(self._load) < 2:
+            return []
+        when, mine, others = thinned(*zip(*self._load, strict=True))
+        end = max(span, when[-1])
+        return [
+            (round(at / end, 4), self._share(run), self._share(run + rest))
+            for at, run, rest in zip(when, mine, others, strict=True)
+        ]
+
+    def _share(self, cores: float) -> float:
+        return round(min(1.0, max(0.0, cores / self._cores)), 3)
 
     def _unit(self, variant: str) -> str:
         benchmark = self._benchmarks.get(variant)
@@ -155,7 +192,7 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         super().__init__(**traits)
         self._clock = clock
-        self._words_at = self._picture_at = 0.0
+        self._span = self._words_at = self._picture_at = 0.0
         self._found: Finding | None = None
 
     def clear(self) -> None:
@@ -163,8 +200,9 @@ class LiveChart(anywidget.AnyWidget):
         with self.hold_sync():
             self.picture, self.doing, self.words = {}, {}, _NO_RUN
 
-    def begin(self, points: Points) -> None:
-        """Draw a run that begins."""
+    def begin(self, points: Points, span: float) -> None:
+        """Draw a run that begins, and will take so many seconds."""
+        self._span = span
         with self.hold_sync():
             self.doing = {"share": 0.0}
             self._draw(points, None)
@@ -189,6 +227,7 @@ class LiveChart(anywidget.AnyWidget):
 
     def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
         """Draw all of a run that is over; without a finding there is nothing of it."""
+        self._span = 0.0
         with self.hold_sync():
             self.doing = {}
             self._draw(points, finding)
@@ -198,12 +237,12 @@ class LiveChart(anywidget.AnyWidget):
 
     def _draw(self, points: Points, finding: Finding | None) -> None:
         self._picture_at, self._found = self._clock(), finding
-        self.picture = points.picture(finding)
+        self.picture = points.picture(finding, self._span)
 
     def _describe(self, status: str) -> None:
         """Say in words all that the chart shows."""
         self._words_at = self._clock()
-        phrases = [self.picture.get(name, "") for name in ("said", "sure")]
+        phrases = [self.picture.get(name, "") for name in ("said", "sure", "others")]
         if unit := self.picture.get("unit"):
             phrases.append(f"Axis: {unit}")
         rows = (row["said"] for row in self.picture.get("rows", ()))

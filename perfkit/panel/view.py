@@ -1,6 +1,7 @@
 """The widgets of a panel, how they lie on the page, and a run drawn in them."""
 
 import collections
+import os
 from base64 import b64encode
 from html import escape
 from typing import Any, Self
@@ -281,13 +282,13 @@ class ChartDisplay(Display):
         """Draw its rows, still empty."""
         session: Any = self._session
         if self._is_replay:
-            rows = [*session.experiment.make_variants()]
+            cores, rows = session.machine.cores, [*session.experiment.make_variants()]
         else:
-            rows = session.variants
-        self._points = Points(rows)
+            cores, rows = os.cpu_count() or 1, session.variants
+        self._points = Points(rows, cores)
         if self._prepared:
             self._points.hear(self._prepared)
-        self._chart.begin(self._points)
+        self._chart.begin(self._points, session.budget)
 
     def hear(self, event: Event, board: Board) -> None:
         """Take in what the run told, and draw it."""

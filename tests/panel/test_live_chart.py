@@ -13,6 +13,7 @@ from tests.panel import runs
 
 DOING = {"said": "Round 1: slow", "left": "7 s left", "share": 0.3}
 VARIANTS = ("slow", "fast")
+LOAD = {"cpu_trial": 1.0, "cpu_other": 0.5}
 
 
 class Page:
@@ -21,10 +22,10 @@ class Page:
     def __init__(self, monkeypatch):
         self.now = 100.0
         self.chart = LiveChart(clock=lambda: self.now)
-        self.points = Points(VARIANTS)
+        self.points = Points(VARIANTS, 2.0)
         self.states, self.found = [], None
         monkeypatch.setattr(self.chart, "_send", self.take)
-        self.chart.begin(self.points)
+        self.chart.begin(self.points, 10.0)
 
     def take(self, message, buffers=None):
         self.states.append(message["state"])
@@ -32,7 +33,7 @@ class Page:
     def update(self, seconds):
         """Let so much of the run go by, and send what is new."""
         self.now += seconds
-        self.points.hear(Sampled({"t": self.now - 100.0}))
+        self.points.hear(Sampled({"t": self.now - 100.0} | LOAD))
         self.chart.update(self.points, DOING, self.found)
 
 
@@ -80,13 +81,13 @@ def test_a_run_leaves_its_picture_and_the_next_begins_without_one(page):
     assert "It is over." in state["words"]
     page.chart.finish(page.points, "It is over", None)
     assert page.chart.picture == {}
-    page.chart.begin(Points(["slow"]))
+    page.chart.begin(Points(["slow"], 2.0), 5.0)
     assert [row["name"] for row in page.chart.picture["rows"]] == ["slow"]
     assert page.chart.picture["total"] == 0
 
 
 def heard(*events):
-    points = Points(VARIANTS)
+    points = Points(VARIANTS, 2.0)
     for event in events:
         points.hear(event)
     return points
@@ -95,6 +96,32 @@ def heard(*events):
 BEGUN = TrialStarted("slow", 1, 0.0)
 # 100 examples a second.
 TICKED = Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10)))
+
+
+def test_the_strip_is_the_share_of_all_cores_that_the_run_and_others_had():
+    busy = ({"cpu_trial": 1.0, "cpu_other": 0.5}, {"cpu_trial": 2.0, "cpu_other": 0.5})
+    unknown = {"cpu_trial": None}
+    samples = [
+        Sampled({"t": float(at)} | cores)
+        for at, cores in enumerate((*busy, unknown), start=1)
+    ]
+    points = heard(*samples)
+    assert points.picture(None, 4.0)["strip"] == [(0.25, 0.5, 0.75), (0.5, 1.0, 1.0)]
+    # Once it is over the clock ends with it.
+    assert points.picture(None)["strip"][-1][0] == 1.0
+    assert points.total == 3
+    assert heard(*samples[:1]).picture(None)["strip"] == []
+
+
+def test_the_picture_of_a_run_of_an_hour_is_small():
+    points = heard()
+    for number in range(5 * 3600):
+        points.hear(Sampled({"t": number / 5} | LOAD))
+    strip = points.picture(None, 3600.0)["strip"]
+    assert 100 <= len(strip) <= 150
+    assert strip[0][0] < 0.02
+    assert strip[-1][0] > 0.97
+    assert points.total == 5 * 3600
 
 
 def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():

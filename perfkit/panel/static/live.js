@@ -91,7 +91,7 @@ class View {
   }
 
   /* The rows, each moved to where it stands now, and what lies behind and below. */
-  fill({ rows, bands, ticks, unit }) {
+  fill({ rows, bands, ticks, unit, strip, others }) {
     const last = rows.length;
     const drawn = rows.map((row, place) => {
       if (!this.rows.has(row.name)) this.rows.set(row.name, rowOf());
@@ -113,8 +113,16 @@ class View {
     );
     const axis = cell("perfkit-axis", `${last + 1} / 2`);
     axis.append(...ticks.map(([at, text]) => cell("perfkit-tick", "", { text }, at, at)));
-    const below = cell("perfkit-unit", `${last + 2} / 2`, { text: unit });
-    this.part(".perfkit-below").replaceChildren(axis, below);
+    const below = [axis, cell("perfkit-unit", `${last + 2} / 2`, { text: unit })];
+    if (strip.length) {
+      const area = cell("perfkit-strip", `${last + 3} / 2`);
+      area.innerHTML = stripOf(strip);
+      below.push(
+        cell("perfkit-machine", `${last + 3} / 1`, { text: "the machine" }), area,
+        cell("perfkit-others", `${last + 4} / 2 / ${last + 5} / 4`, { text: others }),
+      );
+    }
+    this.part(".perfkit-below").replaceChildren(...below);
   }
 }
 
@@ -153,6 +161,19 @@ const show = (made, { name, mark, at, ends, known, words, said }, place) => {
   text("b", [rate, ratio].filter(Boolean).join(" · "));
   text("small", at === null ? "" : more);
   text(".perfkit-problem", at === null ? more : "");
+};
+
+/* The share of the machine that the run has, and on top of it what others take. */
+const stripOf = (strip) => {
+  const area = (upper, lower, name) => {
+    const side = (height) => (row) => `${row[0]} ${1 - height(row)}`;
+    const path = [...strip.map(side(upper)), ...strip.toReversed().map(side(lower))];
+    return `<path class="${name}" d="M${path.join("L")}Z"/>`;
+  };
+  const mine = (row) => row[1], both = (row) => row[2];
+  return `<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
+    ${area(mine, () => 0, "perfkit-mine")}
+    ${area(both, mine, "perfkit-theirs")}</svg>`;
 };
 
 /* A slider's thumb has no name of its own; without one a screen reader says "slider". */
