@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.profile import Profile
     from perfkit.findings.shown import Saved, Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
@@ -254,7 +253,6 @@ def _profile(args: Namespace) -> int:
     step_profile = profile(args.training, steps=args.steps, timeout=args.timeout)
     _show_report(step_profile, args)
     _write_json(step_profile, args)
-    _draw(step_profile, args.chart)
     return DONE
 
 
@@ -283,25 +281,13 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
     return DONE if results else FAILED
 
 
-_NO_CHART = {
-    "account": "An account has no chart of its own: `perfkit export` makes a page with "
-    "its lines and their bars.",
-    "passport": "A passport has no chart of its own: `perfkit compare A.json B.json -o "
-    "PAGE.html` draws two.",
-}
-
-
 def _show(args: Namespace) -> int:
     from perfkit.documents import load
-    from perfkit.findings.account import Account
-    from perfkit.machines.record import Passport
 
     document = load(args.file)
     _show_report(document, args)
-    if not isinstance(document, Account | Passport):
+    if args.chart:
         _draw(document, args.chart)
-    elif args.chart:
-        raise BadParameterError(_NO_CHART[document.kind])
     return DONE
 
 
@@ -370,7 +356,7 @@ def _fleet(args: Namespace) -> int:
 def _export(args: Namespace) -> int:
     from perfkit.findings.page.export import export
 
-    _say_written(export(args.sources, args.out, code=args.code))
+    _say_written(export(args.sources, args.out))
     return DONE
 
 
@@ -473,12 +459,11 @@ def _check_writable(where: str | None) -> None:
         )
 
 
-def _draw(document: Recorded | Profile, where: str | None) -> None:
+def _draw(document: Any, where: str) -> None:
     from perfkit.questions.gallery import chart
 
-    if where:
-        with _writing(where):
-            chart(document).save(where)
+    with _writing(where):
+        chart(document).save(where)
 
 
 def _write_json(document: Saved, args: Namespace) -> None:

@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import perfkit
 from perfkit.errors import BadParameterError
-from perfkit.findings.page.export import CODE
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.questions import experiments, find_class, unknown
 from perfkit.questions.parameters import (
@@ -272,7 +271,6 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     hung = "seconds after which the training counts as hung (300)"
     _add(parser, "--timeout", "SECONDS", hung, type=_number, default=300.0)
     _add(parser, "--json", "FILE", "also write the profile here; - for stdout")
-    _add(parser, "--chart", "FILE", "also draw the steps here, as SVG")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
@@ -326,9 +324,6 @@ def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> No
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "sources", "FILE", "findings, or one notebook", nargs="+")
     _add(parser, "-o --out", "FILE", "the page (beside the source)")
-    parser.add_argument(
-        "--code", choices=CODE, default=CODE[0], help="a notebook's code (folded)"
-    )
 
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

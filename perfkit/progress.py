@@ -1,4 +1,4 @@
-"""What can be said of a run while it goes: what runs, time left, the highest rate.
+"""What can be said of a run while it goes: what runs, and the time left.
 
 And where that is shown: in a notebook, in a terminal, or nowhere.
 """
@@ -6,62 +6,26 @@ And where that is shown: in a notebook, in a terminal, or nowhere.
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from perfkit import units
-from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.plan import (
     Event,
     Finished,
-    Prepared,
     Preparing,
     Progress,
     Ticked,
-    TrialEnded,
     TrialStarted,
 )
-from perfkit.engine.statistics import Timing
-from perfkit.findings.standing import microbenchmarks
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 # Drawing more often costs the training time and tells the reader nothing.
 PERIOD_S = 0.25
-
-
-class Meter:
-    """The rate of a variant while it works, before statistics have a say.
-
-    A trial's first tick traces and compiles; it is no rate.
-    """
-
-    def __init__(self) -> None:
-        self._examples, self._seconds = 0, 0.0
-        self._from: float | None = None
-        self._first = True
-
-    def begin(self) -> None:
-        """Begin another trial."""
-        self._from, self._first = None, True
-
-    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
-        """Count ticks; the time before one of 0 examples is no work."""
-        for at, examples in ticks:
-            if examples and self._from is not None:
-                if not self._first:
-                    self._examples += examples
-                    self._seconds += at - self._from
-                self._first = False
-            self._from = at
-
-    @property
-    def rate(self) -> float | None:
-        """Of all that was read; None before there is one."""
-        return self._examples / self._seconds if self._seconds else None
 
 
 @dataclass
@@ -81,29 +45,18 @@ class Board:
     over: bool = False
     _round: int = 0
     _started: list[str] = field(default_factory=list)
-    _meters: dict[str, Meter] = field(default_factory=dict)
-    _measurement: Measurement | None = None
-    _tick_unit: str = "examples"
-    _has_benchmarks: bool = False
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
         match event:
             case Preparing(message):
                 self.doing = message
-            case Prepared(notes):
-                # Each counts something else, so none has the highest rate.
-                self._has_benchmarks = bool(microbenchmarks(notes))
             case TrialStarted(variant, number, _):
                 self._begin(variant, number)
-            case Ticked(variant, ticks):
-                if variant in self._meters:
-                    self._meters[variant].read(ticks)
+            case Ticked(variant, _):
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
                     self.doing = f"Round {self._round}: {count} variants take turns"
-            case TrialEnded(trial, measurement):
-                self._measurement, self._tick_unit = measurement, trial.unit
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
             case Finished(measurement, stopped):
@@ -115,14 +68,11 @@ class Board:
         plural = "trial" if trials == 1 else "trials"
         self.doing = f"{end}: {trials} {plural} in {units.seconds(round(self.spent))}"
         self.over = True
-        self._measurement, self._meters = None, {}
 
     def _begin(self, variant: str, number: int) -> None:
         if number != self._round:
             self._round, self._started = number, []
         self._started.append(variant)
-        if variant != CONTROL:
-            self._meters[variant] = Meter()
         # What is tried after the rounds is of none.
         self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
 
@@ -140,44 +90,21 @@ class Board:
             return ""
         return f"{units.seconds(float(max(0, round(self.expected - self.spent))))} left"
 
-    @property
-    def best(self) -> str:
-        """The highest rate so far, and whose; "" where rates are not compared."""
-        timings = self._measurement.timings if self._measurement else ()
-        live = {n: m.rate for n, m in self._meters.items() if m.rate}
-        if self._has_benchmarks or not (timings or live):
-            return ""
-        if timings:
-            first = max(timings, key=lambda timing: timing.rate)
-            return f"Highest rate so far: {first.variant}, {self._write(first)}"
-        name, rate = max(live.items(), key=lambda item: item[1])
-        return f"Highest rate so far: {name}, {units.rate(rate, self._tick_unit)}"
-
-    def _write(self, timing: Timing) -> str:
-        """A rate with its interval; one that is hardly known yet stands alone."""
-        rate, low, high = timing.rate, timing.low, timing.high
-        if not units.is_known(low, high):
-            return units.rate(rate, self._tick_unit)
-        return units.rate_between(rate, low, high, self._tick_unit)
-
 
 def in_text(board: Board) -> str:
-    """Write a board as a line or two, for a reader without HTML."""
-    first = ", ".join(part for part in (board.doing, board.time_left) if part)
-    return "\n".join(filter(None, (first, board.best)))
+    """Write a board as a line, for a reader without HTML."""
+    return ", ".join(part for part in (board.doing, board.time_left) if part)
 
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
-    doing, time_left, best = map(
-        html.escape, (board.doing, board.time_left, board.best)
-    )
+    doing, time_left = html.escape(board.doing), html.escape(board.time_left)
     if board.over:
         return f"<div>{doing}</div>"
     return (
         f"<div><progress max='1' value='{board.share:.3f}' "
         f"aria-label='Share of the run that is done'></progress> {time_left}<br>"
-        f"{doing}<br>{best}</div>"
+        f"{doing}</div>"
     )
 
 
@@ -231,7 +158,7 @@ class NotebookDisplay(Display):
 
 
 class TerminalDisplay(Display):
-    """A bar and the best rates so far, which disappear when the run is over."""
+    """A bar and what runs, which disappear when the run is over."""
 
     def __init__(self, console: "Console") -> None:
         from rich.live import Live
@@ -294,7 +221,4 @@ def _in_terminal(board: Board) -> "RenderableType":
     bar.add_row(
         ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
     )
-    lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
-    if best := board.best:
-        lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))
-    return Group(bar, *lines)
+    return Group(bar, Text(board.doing, overflow="ellipsis", no_wrap=True))

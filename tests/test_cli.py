@@ -143,7 +143,6 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
         # The budget in the environment.
         ("run napping", 2, "PERFKIT_BUDGET is 'a while'"),
         ("run napping --seed 1.5", 2, ""),
-        ("export other.json --code half", 2, ""),
         ("passport -o a.txt", 2, ""),
         ("passport -o a.json --budget soon", 2, ""),
         ("fleet passport", 2, "required: passport|run"),

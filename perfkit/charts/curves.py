@@ -302,6 +302,18 @@ def label(
     )
 
 
+def spread(levels: list[float], apart: float) -> list[float]:
+    """Rising levels moved as little as keeps them apart and below 1."""
+    spread = list[float]()
+    for level in levels:
+        spread.append(max(level, spread[-1] + apart) if spread else level)
+    top = 1.0
+    for number in reversed(range(len(spread))):
+        spread[number] = min(spread[number], top)
+        top = spread[number] - apart
+    return spread
+
+
 Points = Sequence[tuple[float, float]]
 _LOOKS: tuple[tuple[str, Any], ...] = (
     *((BLUE, "-"), (RED, "--"), (GREEN, "-."), (GREY, ":")),

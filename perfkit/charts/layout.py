@@ -16,9 +16,8 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import Guess, Standing
 from perfkit.findings.text import one_line
 
-Mark = Literal["fastest", "tied", "baseline", "limit", ""]
+Mark = Literal["fastest", "baseline", "limit", ""]
 
-PLACES = {"fastest": "the fastest", "tied": "among the fastest", "": ""}
 _PROBLEM, _MORE = 95, 44
 # Other programs that take less do not change a rate much.
 _MUCH_CORES = 0.5
@@ -193,12 +192,13 @@ def _row(
     marks = {
         "your guess": guess.variant == standing.variant,
         "limit": standing.is_limit,
-        PLACES[standing.place]: True,
+        "the fastest": standing.is_fastest,
         "baseline": standing.is_baseline,
         standing.problem: True,
     }
     remarks = ", ".join(mark for mark, holds in marks.items() if mark and holds)
-    mark: Mark = "limit" if standing.is_limit else standing.place
+    mark: Mark = "fastest" if standing.is_fastest else ""
+    mark = "limit" if standing.is_limit else mark
     row = Row(name=standing.variant, mark="baseline" if standing.is_baseline else mark)
     timing = standing.timing
     if timing is not None:

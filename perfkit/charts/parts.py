@@ -6,20 +6,16 @@ none. ``perfkit.questions.shared.anatomy`` makes it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
-from perfkit.charts.layout import near
-from perfkit.findings.diagnosis import Diagnosis, Gain
-from perfkit.findings.profile import Profile
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, Figure
 from perfkit.findings.reading import Stage, stages
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import guess, standings
+from perfkit.findings.standing import standings
 from perfkit.findings.text import one_line
 
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
@@ -75,113 +71,6 @@ def _waits_beside(by_part: dict[str, float], parts: list[str]) -> tuple[str, str
 
 def _part(part: str) -> str:
     return _WAITS_WORDS.get(part, one_line(part, 24))
-
-
-_MOST = 20
-# Words, colour and hatch, so that no meaning depends on the colour alone.
-_LOOKS = {
-    "defect": ("a defect", RED, "////"),
-    "opportunity": ("an opportunity", BLUE, "----"),
-    "together": ("together", GREEN, "\\\\\\\\"),
-    "ceiling": ("the ceiling", GREY, "xxxx"),
-}
-_NOTHING = Gain(estimate=1.0, low=1.0, high=1.0)
-
-
-@dataclass(frozen=True)
-class _Bar:
-    """One row: the step with something changed; ``kind`` is "" for that as given."""
-
-    name: str
-    kind: str = ""
-    gain: Gain = _NOTHING
-
-
-def waterfall(diagnosis: Diagnosis) -> Figure:
-    """Draw the step as given, what each claimed change takes off it, and the limits."""
-    title = f"{diagnosis.training}: what each change takes off a step"
-    step = diagnosis.step
-    if step is None:
-        return canvas.message(title, "The training as given could not be measured.")
-    bars = list(_bars(diagnosis))
-    guessed = guess(diagnosis.finding)
-    # A change may turn out slower with its whole interval; most of that is shown.
-    ends = [step.median_s / bar.gain.low for bar in bars]
-    high = min(max(step.high, step.median_s, *ends), 2 * step.median_s)
-    guess_s = step.median_s / guessed.ratio if guessed.ratio else None
-    expected = near(guess_s, 0.0, high)
-    dotted = ("dotted line: your guess",) if expected else guessed.caption
-
-    def draw(axes: Axes) -> None:
-        label = "time for the examples of a step as given"
-        curves.along(axes, 1.06 * max(high, expected or 0.0), _seconds, label)
-        for row, bar in enumerate(bars):
-            _waterfall_draw_row(axes, row, bar, step.median_s)
-        _whisker(axes, 0, step.low, step.high)
-        if expected:
-            axes.axvline(expected, color=BLUE, lw=2, ls=":")
-
-    return rows.picture(
-        title,
-        [(bar.name, _beside(bar, step.median_s)) for bar in bars],
-        canvas.caption_lines([*_caption(bars), *dotted]),
-        draw,
-        axis=48,
-        bold={bar.name for bar in bars if bar.kind == "together"},
-    )
-
-
-def _bars(diagnosis: Diagnosis) -> Iterator[_Bar]:
-    yield _Bar("as given")
-    for cause in diagnosis.causes[:_MOST]:
-        yield _Bar(cause.change or cause.cause, cause.kind, cause.speedup)
-    if diagnosis.together:
-        yield _Bar("the best together", "together", diagnosis.together.speedup)
-    if diagnosis.ceiling and not any(
-        c.cause == "input-bound" for c in diagnosis.causes
-    ):
-        yield _Bar("without input", "ceiling", diagnosis.ceiling)
-
-
-def _seconds(value: float) -> str:
-    return units.seconds(value) if value else "0"
-
-
-def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
-    after_s = step / bar.gain.estimate
-    axes.barh(row, min(after_s, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
-    if bar.kind and after_s < step:
-        _, colour, hatch = _LOOKS[bar.kind]
-        rows.bar(axes, row, step - after_s, (colour, hatch), after_s, alpha=0.75)
-    if bar.kind:
-        _whisker(axes, row, step / bar.gain.high, step / bar.gain.low)
-
-
-def _whisker(axes: Axes, row: int, low: float, high: float) -> None:
-    limit = axes.get_xlim()[1]
-    axes.hlines(row, low, min(high, limit), colors=INK, lw=1.8)
-    # One that goes on beyond the axis does not end there.
-    ends = [end for end in (low, high) if end <= limit]
-    axes.plot(ends, [row] * len(ends), "|", color=INK, ms=9, mew=1.8)
-
-
-def _beside(bar: _Bar, step: float) -> tuple[str, str]:
-    after = units.seconds(step / bar.gain.estimate)
-    if not bar.kind:
-        return after, ""
-    gain, kind = bar.gain.interval, _LOOKS[bar.kind][0]
-    return (after, f"{gain}, {kind}") if bar.gain.is_known else (gain, kind)
-
-
-def _caption(bars: list[_Bar]) -> Iterator[str]:
-    kinds = {bar.kind for bar in bars}
-    yield "plain: the time that is left"
-    if kinds & {"defect", "opportunity", "together"}:
-        yield "hatched: what the change takes off"
-        yield "each was measured against the unchanged step, so gains do not add up"
-    else:
-        yield "no change is shown to bring anything"
-    yield "bar with ends: 95 % interval"
 
 
 def plan(finding: Finding) -> Figure:
@@ -254,48 +143,3 @@ def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
     yield "each: an element, a whole batch after the stage that batches"
     if any(stage.tuned for stage in pipeline):
         yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
-
-
-# No axis can be drawn for what is shorter than a picosecond.
-_LEAST_S = 1e-12
-_STEP_PARTS = {
-    "input": (RED, "////"),
-    "host compute": (BLUE, ""),
-    "device compute": (GREEN, "----"),
-    "kernel launch": (GREY, "xxxx"),
-}
-
-
-def has_steps(profile: Profile) -> bool:
-    """Whether xprof has taken any step apart."""
-    return any(step.seconds > _LEAST_S for step in profile.steps[:_MOST])
-
-
-def profiled_steps(profile: Profile) -> Figure:
-    """Draw each step with the parts that xprof finds in it."""
-    title = f"{profile.training}: where the time of each step goes"
-    if not has_steps(profile):
-        return canvas.message(title, "The trace holds no whole step.")
-    steps = profile.steps[:_MOST]
-    looks = _STEP_PARTS
-    parts = [part for part in looks if any(step.parts.get(part) for step in steps)]
-    longest = max(step.seconds for step in steps)
-    slower = f"tracing makes a step {units.ratio(profile.cost)} as long"
-
-    def draw(axes: Axes) -> None:
-        for row, step in enumerate(steps):
-            bars = ((step.parts.get(part, 0.0), looks[part]) for part in parts)
-            rows.stack(axes, row, step.seconds, bars)
-        label = "time of the step, while it was traced"
-        curves.along(axes, longest, units.seconds, label)
-        rows.name_parts(
-            axes, [(_WAITS_WORDS.get(part, part), looks[part]) for part in parts]
-        )
-
-    return rows.picture(
-        title,
-        [(step.name, (units.seconds(step.seconds), "")) for step in steps],
-        canvas.caption_lines(["light: the rest of the step", slower]),
-        draw,
-        axis=62,
-    )

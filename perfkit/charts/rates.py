@@ -29,7 +29,6 @@ from perfkit.findings.text import one_line
 # How a dot looks: what stands out is told by its shape as well.
 _DOTS = {
     "fastest": ("D", GREEN),
-    "tied": ("D", GREEN),
     "baseline": ("s", GREY),
     "": ("o", BLUE),
 }
@@ -118,8 +117,8 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
 
 def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
     marks = {row.mark for row in laid.rows}
-    if marks & {"fastest", "tied"}:
-        yield "◆ fastest, or not shown to be slower"
+    if "fastest" in marks:
+        yield "◆ fastest"
     if "baseline" in marks:
         yield "■ baseline"
     if any(row.ends for row in laid.rows):

@@ -26,9 +26,8 @@ _LOOKS = {
     "cpu_other": (RED, "////"),
     "cpu_perfkit": (GREY, ""),
 }
-_DASHES = (("dashed", "--"), ("dotted", ":"))
 
-Line = tuple[str, list[load.Point], str, str]
+Line = tuple[str, list[load.Point], str]
 
 
 def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
@@ -63,37 +62,24 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
 
 
 def _draw_speeds(axes: Axes, finding: Finding) -> None:
-    lines, throttled = _speeds(finding), load.throttled(finding)
-    for place, (words, points, colour, dashes) in enumerate(lines):
+    for place, (words, points, colour) in enumerate(_speeds(finding)):
         x, y = thinned(*zip(*points, strict=True))
-        axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
+        axes.plot(x, y, color=colour, lw=1.6)
         _name(axes, place, words, colour)
-    for number in throttled:
-        masks = load.readings_of(finding, f"gpu{number}_throttle")
-        slowed = [t for t, mask in masks if load.reasons(mask)]
-        axes.plot(slowed, [1.0] * len(slowed), "v", color=RED, ms=5, clip_on=False)
-    if throttled:
-        _name(axes, len(lines), "▼ GPU slowed", RED)
     _set_height(axes, 1.0, [0.0, 0.5, 1.0])
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
     _title(axes, "speed\nand use")
 
 
 def _speeds(finding: Finding) -> list[Line]:
-    """Words, points, colour and dashes of each line that runs from 0 to 1."""
-    lines = list[Line]()
-    if core_speed := load.readings_of(finding, "core_speed"):
-        lines.append(("the machine's speed", core_speed, GREEN, "-"))
-    busy = {
-        f"GPU {n} busy": load.readings_of(finding, f"gpu{n}_busy")
-        for n in range(load.GPUS)
-    }
-    busy = {words: points for words, points in busy.items() if points}
-    if len(busy) > len(_DASHES):
-        busy = {f"{len(busy)} GPUs busy, mean": _means(busy.values())}
-    for (words, points), (dashed, dashes) in zip(busy.items(), _DASHES, strict=False):
-        lines.append((f"{words} ({dashed})", points, BLUE, dashes))
-    return lines
+    """Words, points and colour of each line that runs from 0 to 1."""
+    core_speed = load.readings_of(finding, "core_speed")
+    busy = (load.readings_of(finding, f"gpu{n}_busy") for n in range(load.GPUS))
+    lines = [
+        ("the machine's speed", core_speed, GREEN),
+        ("GPU busy", _means(busy), BLUE),
+    ]
+    return [line for line in lines if line[1]]
 
 
 def _means(lines: Iterable[list[load.Point]]) -> list[load.Point]:

@@ -178,7 +178,6 @@ class Diagnosis(Charted):
             once the defects are fixed.
         left_out: Variants that leave the work of a line out, each with that line in
             words: ceilings, and never causes.
-        anatomy: The plan of its pipeline in older files; nothing shows it.
         facts: What is known of the training; see ``perfkit.training.diagnose.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
             from being measured.
@@ -205,7 +204,6 @@ class Diagnosis(Charted):
     unmeasured: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
-    anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
     account: Account | None = None

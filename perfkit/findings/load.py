@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from perfkit import units
-from perfkit.engine.measurement import CONTROL
 from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import as_budget
@@ -60,27 +59,23 @@ def _is_meant(finding: Finding, name: str) -> bool:
 
 
 def _gpus(finding: Finding) -> Iterator[str]:
-    """How busy each GPU was while the baseline worked, and where it was most."""
+    """How busy each GPU was while the baseline worked."""
+    trials = [trial for trial in finding.trials if trial.variant == finding.baseline]
+    # Without the first call, and without the turns of others.
+    worked = [
+        (trial.started_s + began, trial.started_s + ended)
+        for trial in trials
+        for began, ended, _ in trial.worked[1:]
+    ]
     for number in range(GPUS):
         read = readings_of(finding, f"gpu{number}_busy")
-        by_variant = dict[str, list[float]]()
-        for trial in finding.trials if read else ():
-            if trial.is_try or trial.variant == CONTROL:
-                continue
-            # Without the first call, and without the turns of others.
-            worked = [(began, ended) for began, ended, _ in trial.worked[1:]]
-            after = [(t - trial.started_s, share) for t, share in read]
-            by_variant.setdefault(trial.variant, []).extend(
-                share for t, share in after if any(a <= t <= b for a, b in worked)
+        shares = [share for t, share in read if any(a <= t <= b for a, b in worked)]
+        if shares:
+            busy = units.percent(statistics.fmean(shares))
+            yield (
+                f'GPU {number} was busy for {busy} of the time in "{finding.baseline}"'
+                ", says its driver"
             )
-        shares = {n: statistics.fmean(busy) for n, busy in by_variant.items() if busy}
-        busiest = max(shares, key=shares.__getitem__, default="")
-        if phrases := [
-            f'{units.percent(shares[name])} of the time in "{name}"'
-            for name in dict.fromkeys((finding.baseline, busiest))
-            if name in shares
-        ]:
-            yield f"GPU {number} was busy for {' and '.join(phrases)}, says its driver"
 
 
 def quieter(finding: Finding, training: str = "") -> str:

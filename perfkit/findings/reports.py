@@ -1,8 +1,6 @@
 """What a finding and a diagnosis report: their verdict, rows and everything folded."""
 
 import collections
-import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +19,6 @@ from perfkit.findings.diagnosis import (
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
-    NOTE,
     Standing,
     counts_runs,
     has_microbenchmarks,
@@ -40,11 +37,9 @@ from perfkit.findings.text import (
 )
 from perfkit.machine.record import Machine
 
-_PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.
 _WORTH = 1.05
 _UNMEASURED = "it may help, but this run did not measure it"
-_NUMBER = re.compile(r"\d+")
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
@@ -128,29 +123,26 @@ def machine_in_words(machine: Machine) -> str:
 
 
 def facts(finding: Finding) -> Fold:
-    """What it was asked with and measured on, name by name: for a page."""
+    """What it was measured on, name by name: for a page."""
     machine = finding.machine
     groups: dict[str, Mapping[str, Any]] = {
-        "Parameters": finding.parameters,
         "Drivers": {gpu.name: gpu.driver for gpu in machine.gpus},
         "Libraries": {"Python": machine.python} | machine.versions,
         "Environment variables": machine.environment,
-        # The parts of a machine have a table of their own.
-        "Noted during the run": {k: v for k, v in finding.notes.items() if k != NOTE},
     }
-    lines = {title: _text(values) for title, values in groups.items()}
-    sentences = (
-        f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line
-    )
-    return Fold("What it was asked with and measured on", tuple(sentences))
+    lines = {
+        title: ", ".join(f"{name} {text}" for name, text in values.items() if text)
+        for title, values in groups.items()
+    }
+    sentences = (f"{title}: {line}." for title, line in lines.items() if line)
+    return Fold("What it was measured on", tuple(sentences))
 
 
 def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
-    stood = standings(finding)
     load_told = tuple(map(as_sentence, load.in_words(finding)))
     return (
-        Fold("Every variant, with its code", code=tuple(_code(finding))),
+        Fold("Every variant, with its code", code=tuple(finding.code.items())),
         Fold(
             "How sure is this?",
             (*finding.verdict.because, _noise(finding), *_CLAIMS),
@@ -160,21 +152,9 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
         Fold(
             "How it was measured, and how to repeat it",
             (repeat, *_method(finding), *_failures(finding)),
-            tables=(_works(finding), _trials(finding, stood)),
+            tables=(_works(finding),),
         ),
     )
-
-
-def _code(finding: Finding) -> Iterator[tuple[str, str]]:
-    """The lines of each variant; what differs in numbers alone stands there once."""
-    alike = collections.defaultdict[str, list[str]](list)
-    for name, lines in finding.code.items():
-        alike[_NUMBER.sub("#", lines)].append(name)
-    for name, *same_names in alike.values():
-        alike_too = {finding.code[variant] for variant in (name, *same_names)}
-        remark = "and with other numbers" if len(alike_too) > 1 else "and likewise"
-        suffix = f", {remark} {', '.join(same_names)}" if same_names else ""
-        yield f"{name}{suffix}", finding.code[name]
 
 
 def _variants(finding: Finding) -> Table:
@@ -182,7 +162,7 @@ def _variants(finding: Finding) -> Table:
     stood = standings(finding)
     if microbenchmarks(finding.notes):
         return _benchmarks(finding, stood)
-    places = [row for row, s in enumerate(stood) if s.place == "fastest"]
+    places = [row for row, s in enumerate(stood) if s.is_fastest]
     rate_heading = "a run takes" if counts_runs(finding) else "examples/s"
     return Table(
         "All variants",
@@ -199,7 +179,8 @@ def _variant(standing: Standing) -> tuple[str, ...]:
     else:
         ratio = (compared.baseline, compared.interval)
     judged = compared.judgement if compared else ""
-    remarks = (judged, _PLACES[standing.place], standing.problem)
+    place = "the fastest here" if standing.is_fastest else ""
+    remarks = (judged, place, standing.problem)
     return (standing.variant, rate(standing), *ratio, "; ".join(filter(None, remarks)))
 
 
@@ -226,31 +207,6 @@ def _works(finding: Finding) -> Table:
     )
     headings = ("part", "what is done", "where the limit is from")
     return Table("What was done", headings, tuple(rows))
-
-
-def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
-    """How the trials ended, and what is told apart from the steady rate."""
-    ended = collections.Counter((t.variant, t.outcome) for t in finding.trials)
-    timings = {
-        standing.variant: standing.timing for standing in stood if standing.timing
-    }
-    rows = []
-    for name in dict.fromkeys([*timings, *(t.variant for t in finding.trials)]):
-        counts = {
-            outcome: n for (variant, outcome), n in ended.items() if variant == name
-        }
-        outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
-        if counts.keys() <= {"completed"}:
-            outcomes = outcomes.removesuffix(" completed")
-        setup = first_call = ""
-        if timing := timings.get(name):
-            setup = units.seconds(timing.setup_s)
-            # A run is one whole.
-            if not counts_runs(finding):
-                first_call = units.seconds(timing.first_call_s)
-        rows.append((name, outcomes, setup, first_call))
-    heads = ("variant", "trials", "set-up", "first call")
-    return Table("Trials, and what precedes their steady state", heads, tuple(rows))
 
 
 def _missing(finding: Finding, table: Table) -> Iterator[str]:
@@ -349,20 +305,6 @@ def _failures(finding: Finding) -> Iterator[str]:
     )
 
 
-def _text(value: Any) -> str:
-    """A parameter or a note as one line; most are plain words or numbers."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        texts = {name: _text(inner) for name, inner in value.items()}
-        return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return units.significant(value, 4)
-    return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""
-
-
 def _to_change(diagnosis: Diagnosis) -> Table:
     """The most that a reader acts on: what, where, how much, how sure."""
     rows = [
@@ -402,13 +344,13 @@ def _besides(diagnosis: Diagnosis) -> Iterator[str]:
         "little measured": diagnosis.left_open,
         "not measured": diagnosis.unmeasured,
     }
-    entries, changes = [], " changes"
+    entries = []
     for reason, names in unknown.items():
+        shown_names = ", ".join(names)
         if len(names) > _NAMED:
-            entries.append(f"{len(names)}{changes} ({reason})")
-            changes = ""
-        elif names:
-            entries.append(f"{', '.join(names)} ({reason})")
+            shown_names = f"{len(names)} changes"
+        if names:
+            entries.append(f"{shown_names} ({reason})")
     if entries:
         yield f"Not known yet: {'; '.join(entries)}."
 

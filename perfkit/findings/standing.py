@@ -5,7 +5,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
@@ -97,8 +97,6 @@ def _read(entry: dict[str, Any]) -> Microbenchmark:
     )
 
 
-Place = Literal["fastest", "tied", ""]
-
 _ENDED = {
     "out-of-memory": "ran out of memory",
     "crashed": "crashed",
@@ -119,7 +117,7 @@ class Standing:
         timing: Its rate; None where it has none.
         comparison: Its ratio to what it changes one thing of; None for a baseline.
         ratio: Its ratio to the baseline of its group; None for that, or if unknown.
-        place: Whether it is the fastest of its group, or not shown to be slower.
+        is_fastest: Whether the verdict names it as the fastest.
         problem: What went wrong, in words; "" where nothing did.
         unit: What its rate counts.
         limit: The most of it that is possible in theory; None where nobody knows.
@@ -132,7 +130,7 @@ class Standing:
     timing: Timing | None = None
     comparison: Comparison | None = None
     ratio: Comparison | None = None
-    place: Place = ""
+    is_fastest: bool = False
     problem: str = ""
     unit: str = "examples"
     limit: float | None = None
@@ -145,12 +143,9 @@ class Standing:
 
 
 _RATIO = re.compile(
-    r"(?<![\w.,/])(?:(\d{1,3}(?:,\d{3})+)|(\d{1,6}(?:[.,]\d{1,6})?))\s*"
-    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)(.*)",
+    r"(?<![\w.,/])(\d{1,6}(?:\.\d{1,6})?)\s*(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w)",
     re.IGNORECASE,
 )
-# What turns a ratio of times into one of speeds.
-_SLOWER = re.compile(r"\s*(?:slower|as slow|(?:as )?long|the time)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -181,15 +176,8 @@ def guess(finding: Finding) -> Guess:
     names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
-    ratio, match = 0.0, _RATIO.search(words)
-    if match:
-        thousands, number, suffix = match.groups()
-        ratio = float(
-            thousands.replace(",", "") if thousands else number.replace(",", ".")
-        )
-        if ratio and _SLOWER.match(suffix):
-            ratio = 1 / ratio
-    return Guess(words, ratio=ratio or None)
+    match = _RATIO.search(words)
+    return Guess(words, ratio=float(match[1]) or None if match else None)
 
 
 @functools.lru_cache(maxsize=4)
@@ -249,14 +237,10 @@ def share_of(timing: Timing, limit: float, possible: str = "its limit") -> str:
     """A rate as a share of what is possible, which it may reach and cannot pass."""
     if not units.is_known(timing.low, timing.high):
         return units.UNKNOWN
-    if timing.low >= limit:
-        return possible
-    low = units.percent(timing.low / limit)
-    if timing.rate >= limit:
-        return f"{possible} ({low} or more)"
-    share = f"{units.percent(timing.rate / limit)} of {possible}"
+    share = f"{units.percent(min(1.0, timing.rate / limit))} of {possible}"
     if timing.low == timing.high:
         return share
+    low = units.percent(min(1.0, timing.low / limit))
     if timing.high >= limit:
         return f"{share} ({low} or more)"
     return f"{share} ({low} to {units.percent(timing.high / limit)})"
@@ -270,7 +254,13 @@ def _of_parts(finding: Finding) -> tuple[Standing, ...]:
     order = [*benchmarks, *(name for name in by_name if name not in benchmarks)]
     pairs = ((by_name[name], parts[name]) for name in order if name in by_name)
     return tuple(
-        replace(standing, place="", group=part.group, unit=part.unit, limit=part.limit)
+        replace(
+            standing,
+            is_fastest=False,
+            group=part.group,
+            unit=part.unit,
+            limit=part.limit,
+        )
         for standing, part in pairs
     )
 
@@ -302,8 +292,8 @@ def measurement(finding: Finding) -> Measurement:
 
 def _timed_standings(finding: Finding) -> Iterator[Standing]:
     comparisons = {c.variant: c for c in finding.comparisons}
-    groups, places = _groups(finding), _places(finding)
-    limits, measured = _limits(finding, groups), measurement(finding)
+    groups, measured = _groups(finding), measurement(finding)
+    limits = _limits(finding, groups)
     for name, timing in {timing.variant: timing for timing in finding.timings}.items():
         group = groups[name]
         yield Standing(
@@ -312,7 +302,7 @@ def _timed_standings(finding: Finding) -> Iterator[Standing]:
             timing=timing,
             comparison=comparisons.get(name),
             ratio=measured.compare(name, group) if group not in ("", name) else None,
-            place=places.get(name, ""),
+            is_fastest=name == finding.verdict.winner,
             problem=_some_failed(finding, name),
             is_limit=name in limits,
         )
@@ -380,54 +370,6 @@ def _groups(finding: Finding) -> dict[str, str]:
 
     roots = {t.variant: root(t.variant) for t in finding.timings}
     return {name: group if group in baselines else "" for name, group in roots.items()}
-
-
-def _places(finding: Finding) -> dict[str, Place]:
-    """The fastest where the verdict names one, and all that it is not shown to beat.
-
-    Nothing is ranked that cannot be: a tie, as a lead, is a comparison that is judged.
-
-    What is faster than the fastest only shows what is possible, such as a training
-    that is fed one batch over and over: the verdict did not let it compete.
-    """
-    measured, groups = measurement(finding), _groups(finding)
-    rates = {timing.variant: timing.rate for timing in finding.timings}
-    winner = finding.verdict.winner
-    places = dict[str, Place]()
-    for group in dict.fromkeys(groups.values()):
-        if not group and finding.baseline:
-            # Limits and the like, which nothing compares.
-            continue
-        among = [name for name, root in groups.items() if root == group]
-        if winner in among:
-            among = [name for name in among if not _beats(measured, name, winner)]
-        elif winner:
-            continue
-        first = winner if winner in among else max(among, key=rates.__getitem__)
-        behind = _behind(finding, among)
-        tied = [
-            name
-            for name in among
-            if name not in (first, *behind) and _is_tied(measured, first, name)
-        ]
-        if tied:
-            places.update(dict.fromkeys((first, *tied), "tied"))
-    return places | {winner: "fastest"} if winner in rates else places
-
-
-def _behind(finding: Finding, among: list[str]) -> set[str]:
-    """Those that are shown to be slower than another of them."""
-    comparisons = [
-        c for c in finding.comparisons if {c.variant, c.baseline} <= set(among)
-    ]
-    slower = {c.variant for c in comparisons if c.verdict == "slower"}
-    return slower | {c.baseline for c in comparisons if c.verdict == "faster"}
-
-
-def _is_tied(measured: Measurement, first: str, name: str) -> bool:
-    """Whether a comparison that could tell the two apart did not."""
-    compared = measured.compare(first, name)
-    return compared is not None and compared.is_judged and compared.verdict != "faster"
 
 
 def _how_it_ended(trial: Trial) -> str:

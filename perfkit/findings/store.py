@@ -6,11 +6,9 @@ import functools
 import os
 import re
 import secrets
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, PerfkitError, remedy
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
@@ -114,37 +112,10 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
 def to_json(document: Saved) -> str:
     """Write a document as JSON.
 
-    Ticks keep every nanosecond, so that a rate computed from the file is the rate that
-    was computed from the run; samples keep the digits that they can have.
+    It keeps all digits, so that a rate computed from the file is the rate that was
+    computed from the run.
     """
     return encode(document).decode()
-
-
-@to_json.register(Finding)
-@to_json.register(Diagnosis)
-def _recorded_to_json(finding: Recorded) -> str:
-    trials = tuple(_rounded(trial) for trial in finding.trials)
-    samples = {
-        name: tuple(None if value is None else _digits(name, value) for value in values)
-        for name, values in finding.samples.items()
-    }
-    return encode(replace(finding, trials=trials, samples=samples)).decode()
-
-
-def _rounded(trial: Trial) -> Trial:
-    return replace(
-        trial,
-        ticks=tuple((round(t, 9), examples) for t, examples in trial.ticks),
-        turns=tuple(round(t, 9) for t in trial.turns),
-        parts={
-            name: tuple(round(spent, 6) for spent in part)
-            for name, part in trial.parts.items()
-        },
-    )
-
-
-def _digits(name: str, value: float) -> float:
-    return round(value, 3) if name == "t" else float(f"{value:.4g}")
 
 
 def name_of(title: str, recorded: str) -> str:

@@ -165,7 +165,7 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
     """Bring the copies up to the shipped notebooks.
 
     A notebook that has no copy gets one. A copy that was run at most is replaced where
-    the shipped notebook is newer; beside one that was changed the newer is put.
+    the shipped notebook is newer; one that was changed stays.
 
     Args:
         shipped: The folder of the notebooks as they come.
@@ -208,7 +208,6 @@ def _alone(folder: Path) -> Iterator[None]:
 def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     before = _read_versions(copies)
     made_from = dict(before)
-    replaced = []
     # What notebooks link to comes along, and the training that they speed up.
     beside = itertools.chain(*map(shipped.glob, _BESIDE))
     for path in sorted((*shipped.rglob("*.ipynb"), *beside)):
@@ -216,60 +215,32 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
         # Hidden folders are Jupyter's own.
         if any(part.startswith(".") for part in name.parts):
             continue
-        place = _put(path.read_bytes(), name, copies, made_from)
-        if place == name:
-            replaced.append(str(name))
-        elif place:
-            yield (
-                f"There is a newer {name}: open {place}. Your changed copy stays as it "
-                "is."
-            )
-    if replaced:
-        names = ", ".join(replaced)
-        yield f"Replaced by a newer one, because you had changed no cell: {names}."
+        if sentence := _put(path.read_bytes(), name, copies, made_from):
+            yield sentence
     if made_from != before:
         write_whole(copies / _MADE_FROM, json.dumps(made_from, indent=1).encode())
 
 
-def _put(
-    data: bytes, name: Path, copies: Path, made_from: dict[str, str]
-) -> Path | None:
-    """Put a notebook where nobody's work is: its own name, or one beside it.
+def _put(data: bytes, name: Path, copies: Path, made_from: dict[str, str]) -> str:
+    """Put a notebook among the copies, but never in the place of a changed one.
 
     Returns:
-        Where a learner finds what is newer than before; None where nothing is.
+        What a learner has to know of it, in a sentence; "" for nothing.
     """
-    version = _version(data)
-    place = next(
-        place
-        for place in _places(name)
-        if not _holds_work(copies / place, made_from.get(place.as_posix()), version)
-    )
-    copy, key = copies / place, place.as_posix()
-    there = copy.exists()
-    # Who deletes a copy wants a fresh one; who deletes a newer one beside it, none.
-    if made_from.get(key) == version and (there or place != name):
-        return None
+    version, copy, key = _version(data), copies / name, name.as_posix()
+    before = _version(copy.read_bytes()) if copy.exists() else None
+    if before not in (None, version, made_from.get(key)):
+        if made_from.get(key) == version:
+            return ""
+        return (
+            f"There is a newer {name}. Your changed copy stays as it is: rename it, "
+            "and the next start brings the newer one."
+        )
     made_from[key] = version
-    if there and _version(copy.read_bytes()) == version:
-        return None
+    if before == version:
+        return ""
     write_whole(copy, data)
-    return place if there or place != name else None
-
-
-def _holds_work(copy: Path, made_from: str | None, version: str) -> bool:
-    """Whether a copy of another version than this one was changed."""
-    if made_from == version or not copy.exists():
-        return False
-    return _version(copy.read_bytes()) not in (version, made_from)
-
-
-def _places(name: Path) -> Iterator[Path]:
-    """The names that a notebook may have among the copies, in their order."""
-    yield name
-    for number in itertools.count(1):
-        suffix = f" {number}" if number > 1 else ""
-        yield name.with_name(f"{name.stem} (newer{suffix}){name.suffix}")
+    return f"Replaced by a newer {name}: yours was unchanged." if before else ""
 
 
 def _read_versions(copies: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The controls of a panel, made from the parameters that an experiment declares."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
@@ -120,17 +120,6 @@ class Controls:
             for label, value in self.described().items()
             if value != _NONE and label != "guess"
         )
-
-    def mark_changes(self, since: Mapping[str, str]) -> tuple[str, ...]:
-        """Mark what is set otherwise than ``described`` said then, and name it."""
-        changes, values = [], self.described().items()
-        for (label, value), widget in zip(values, self.by_name.values(), strict=True):
-            if value == since[label]:
-                widget.remove_class("perfkit-changed")
-            else:
-                widget.add_class("perfkit-changed")
-                changes.append(f"{label} {value} (was {since[label]})")
-        return tuple(changes)
 
 
 def boxed(css: str, *parts: Any) -> Any:

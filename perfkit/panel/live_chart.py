@@ -25,7 +25,6 @@ from perfkit.findings.standing import (
     microbenchmarks,
     standings,
 )
-from perfkit.progress import Meter
 
 # Of a run that has more, every second one is enough, then every fourth.
 _MOST_SAMPLES = 4000
@@ -33,6 +32,37 @@ _FIRST = (
     "The first round is running, and the first answer comes when it ends. Hollow dots "
     "show its steps so far."
 )
+
+
+class Meter:
+    """The rate of a variant while it works, before statistics have a say.
+
+    A trial's first tick traces and compiles; it is no rate.
+    """
+
+    def __init__(self) -> None:
+        self._examples, self._seconds = 0, 0.0
+        self._from: float | None = None
+        self._first = True
+
+    def begin(self) -> None:
+        """Begin another trial."""
+        self._from, self._first = None, True
+
+    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
+        """Count ticks; the time before one of 0 examples is no work."""
+        for at, examples in ticks:
+            if examples and self._from is not None:
+                if not self._first:
+                    self._examples += examples
+                    self._seconds += at - self._from
+                self._first = False
+            self._from = at
+
+    @property
+    def rate(self) -> float | None:
+        """Of all that was read; None before there is one."""
+        return self._examples / self._seconds if self._seconds else None
 
 
 class Points:

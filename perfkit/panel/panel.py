@@ -187,7 +187,7 @@ class Panel:
         self.view = View(self.controls)
         self.finding: Recorded | None = None
         self._seed, self._folder, self._replay = seed, folder, replay
-        self._ran_with: dict[str, str] | None = None
+        self._ran_with = ""
         self._question = experiment.question if experiment else QUESTION
         name = experiment.name if experiment else "diagnosis"
         self._stopped = threading.Event()
@@ -360,11 +360,10 @@ class Panel:
         if self.finding is None:
             raise RunError(NOTHING)
         self._message = self.view.conclude(self.finding, session.unsaved)
-        changes, self._ran_with = self._changes(), self.controls.described()
-        self._changes()
+        finding, settings = self.finding, self.controls.summary()
+        self._ran_with = settings
         # Its page takes a moment, and nobody who waits for the result waits for it.
-        finding = self.finding
-        self._soon(lambda: self.view.runs.add(finding, changes))
+        self._soon(lambda: self.view.runs.add(finding, settings))
 
     def _open(self) -> Watched[Any]:
         """Make the run that is set, not yet begun."""
@@ -393,14 +392,9 @@ class Panel:
         if experiment is not None:
             # Its variants are offered as guesses.
             self.controls.by_name["guess"].options = tuple(experiment.make_variants())
-        changes = ", ".join(self._changes())
-        text = f"Changed since the last run: {changes}. Press Run again."
-        self.view.say(text if changes else self._message)
-
-    def _changes(self) -> tuple[str, ...]:
-        """What was changed since the last run; it is marked, and nothing else is."""
-        since = self._ran_with or self.controls.described()
-        return self.controls.mark_changes(since)
+        changed = self._ran_with not in ("", self.controls.summary())
+        text = "Changed since the last run: press Run again."
+        self.view.say(text if changed else self._message)
 
     def _tell(self, state: str) -> None:
         """Tell the reader one sentence, which stands until there is another."""

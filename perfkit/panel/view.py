@@ -3,7 +3,6 @@
 import collections
 import os
 from base64 import b64encode
-from collections.abc import Iterable
 from html import escape
 from typing import Any, Self
 
@@ -81,7 +80,7 @@ def _chip(name: str, changes: str, code: str) -> str:
 
 
 class Runs:
-    """The last runs of a panel: what was changed, what came of it, and their files.
+    """The last runs of a panel: what was set, what came of it, and their files.
 
     Attributes:
         table: The runs, the newest first; of one run only its links.
@@ -94,20 +93,19 @@ class Runs:
         self._rows = collections.deque[tuple[str, str]](maxlen=_KEPT)
         self._count = 0
 
-    def add(self, document: Recorded, changes: Iterable[str]) -> None:
-        """Show one more run, with what had been changed since the one before it."""
+    def add(self, document: Recorded, settings: str) -> None:
+        """Show one more run, with what was set."""
         self._count += 1
         verdict = document.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))
-        changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
-        texts = (changed, came, how_sure(verdict))
+        texts = (settings, came, how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in texts)
         row = f'<th scope="row">{self._count}</th>{cells}'
         self._rows.appendleft((row, downloads(document, f"run {self._count}")))
         if len(self._rows) < 2:
             self.table.value = f"<p>{self._rows[0][1]}</p>"
             return
-        heads = ("run", "change", "result", "how sure", "files")
+        heads = ("run", "settings", "result", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
         body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in self._rows)
         self.table.value = (

@@ -77,7 +77,7 @@ def pages(tmp_path_factory):
         "finding": export(FOUND, folder / "finding.html"),
         "findings": export([FOUND, other], folder / "findings.html"),
         "notebook": export(notebook),
-        "never run": export(first, folder / "first.html", code="shown"),
+        "never run": export(first, folder / "first.html"),
         **kept,
     }
 
@@ -137,7 +137,7 @@ def test_a_page_opens_alone_fits_its_width_and_bars_nobody(
 def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
     page = visit(pages["notebook"], 360)
     # What is wider than a phone scrolls in a box of its own.
-    boxes = page.locator(".scroll")
+    boxes = page.locator("table[tabindex], .perfkit-scroll, pre.out, pre.error")
     overflowing = boxes.evaluate_all(
         "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.tabIndex)"
     )
@@ -179,7 +179,7 @@ def sheets(page, paper):
 def test_nothing_hostile_does_anything_in_a_browser(tmp_path, visit):
     files = [export(hostile.finding(), tmp_path / "finding.html")]
     files += [
-        export(write(made, tmp_path / f"{number}.ipynb"), code="shown")
+        export(write(made, tmp_path / f"{number}.ipynb"))
         for number, made in enumerate(hostile.notebooks().values())
     ]
     page = visit(files[0])

@@ -11,7 +11,7 @@ from perfkit.errors import BadParameterError
 from perfkit.questions import charts_of, experiments, gallery
 from perfkit.questions.replay import BROUGHT
 from tests.findings.made import failed, finding, samples, trial
-from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.diagnose.diagnosed import diagnosis, gain
 from tests.training.profile.profiled import profile
 
 EVERY = [("data-pipeline", kind) for kind in gallery.COMMON]
@@ -88,11 +88,25 @@ def test_a_plan_that_is_missing_says_so(note, said):
 
 
 @pytest.mark.parametrize(
+    "found",
+    [
+        diagnosis(causes=(), together=None, ceiling=None),
+        diagnosis(ceiling=gain(0.4, 0.5)),
+        diagnosis(step=None),
+    ],
+)
+def test_what_a_diagnosis_has_run_is_drawn_as_that_of_a_finding(found):
+    assert {"rates", "ratios", "timeline"} <= set(gallery.kinds(found))
+    for kind in gallery.kinds(found):
+        check(gallery.chart(found, kind))
+
+
+@pytest.mark.parametrize(
     ("made", "kind", "said"),
     [
         (finding(), "pie", "not a chart of this; choose from rates, "),
         (diagnosis(), "pie", "is not a chart"),
-        (profile(), "rates", "'rates' is not a chart of this"),
+        (profile(), "rates", "There is no chart of this profile"),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(made, kind, said):

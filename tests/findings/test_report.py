@@ -85,13 +85,6 @@ def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
     assert len(page.all("pre")) == len(found.code)
     assert page.all("img") == []
     assert "Every variant, with its code" not in written(finding(), in_full=True)
-    # Lines that are alike are told once.
-    lines = {"files": "a(1)", "shards": "b(1)", "files, warm": "a(1)", "more": "b(2)"}
-    (code,) = [f.code for f in finding(code=lines).report.folds if f.code]
-    assert [name for name, _ in code] == [
-        "files, and likewise files, warm",
-        "shards, and with other numbers more",
-    ]
 
 
 def test_how_much_how_sure_and_what_to_type():

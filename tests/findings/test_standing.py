@@ -8,9 +8,7 @@ from perfkit.findings import standing, store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
 from perfkit.findings.standing import standings
-from tests.findings import made
 from tests.findings.made import failed, finding, trial
-from tests.questions.races import rounds_of
 
 UNDECIDED = Verdict(headline="No difference shown.")
 
@@ -22,28 +20,18 @@ def by_name(found):
 def test_the_fastest_comes_first_where_the_verdict_claims_it():
     stood = standings(finding())
     assert [s.variant for s in stood] == ["prefetched", "parallel", "naive"]
-    assert [s.place for s in stood] == ["fastest", "", ""]
+    assert [s.is_fastest for s in stood] == [True, False, False]
     assert [s.is_baseline for s in stood] == [False, False, True]
     assert stood[0].comparison.ratio == finding().comparisons[-1].ratio
-    assert {s.place for s in standings(finding(verdict=UNDECIDED))} == {""}
+    assert not any(s.is_fastest for s in standings(finding(verdict=UNDECIDED)))
 
 
-def test_what_no_round_tells_apart_is_tied_and_a_ceiling_does_not_compete():
-    rates = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
-    undecided = by_name(finding(rates, verdict=UNDECIDED))
-    assert [undecided[name].place for name in rates] == ["", "tied", "tied"]
-    winner = by_name(finding(rates))
-    assert [winner[name].place for name in rates] == ["", "tied", "fastest"]
+def test_a_ceiling_does_not_compete():
     rates = {"naive": 1000, "parallel": 1500, "fused": 1500.1, "one batch": 9000}
     verdict = Verdict(headline="fused is the fastest.", winner="fused")
     stood = by_name(finding(rates, verdict=verdict))
-    assert [stood[name].place for name in rates] == ["", "tied", "fastest", ""]
-    rates = {"naive": 1000, "parallel": 1500, "one limit": 9000, "another": 9001}
-    found = finding(rates, verdict=UNDECIDED)
-    kept = tuple(c for c in found.comparisons if c.variant == "parallel")
-    stood = by_name(replace(found, comparisons=kept))
-    assert [stood[name].place for name in rates] == ["", "", "", ""]
-    assert stood["one limit"].group == ""
+    assert [stood[name].is_fastest for name in rates] == [False, False, True, False]
+    assert stood["one batch"].is_limit
 
 
 def test_what_left_after_quick_rounds_is_no_limit_although_its_rate_is_higher():
@@ -58,26 +46,7 @@ def test_what_left_after_quick_rounds_is_no_limit_although_its_rate_is_higher():
     )
     stood = by_name(replace(found, timings=swapped, verdict=verdict))
     assert not stood["early"].is_limit
-    assert stood["lasting"].place == "fastest"
-
-
-def test_neither_what_is_open_nor_what_is_slower_is_among_the_fastest():
-    rates = {"naive": 1400, "parallel": 1500, "prefetched": 1590}
-    once = finding(rates, rounds=1, verdict=UNDECIDED)
-    assert {one.place for one in standings(once)} == {""}
-    assert "one round: not judged" in repr(once)
-    assert "among the fastest" not in repr(once)
-    rates = {"naive": 1000.0, "slow": 860.0, "noisy": 750.0}
-
-    def make(name, number):
-        wavers = 1 + 0.9 * (name == "noisy" and number % 2)
-        return trial(name, rates.get(name, 1000.0) * wavers, number)
-
-    measured = rounds_of(make, rates, rounds=6)
-    stood = by_name(made.of_run(measured, verdict=UNDECIDED))
-    assert stood["slow"].comparison.verdict == "slower"
-    assert stood["noisy"].comparison.verdict == "too noisy to say"
-    assert [stood[name].place for name in rates] == ["tied", "", "tied"]
+    assert stood["lasting"].is_fastest
 
 
 def test_what_is_not_known_has_a_sign_of_its_own_and_is_no_number():
@@ -138,8 +107,7 @@ def test_baselines_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
     [
         (40, 50, 60, "50 % of its limit (40 % to 60 %)"),
         (90, 97, 104, "97 % of its limit (90 % or more)"),
-        (96, 104, 112, "its limit (96 % or more)"),
-        (101, 104, 107, "its limit"),
+        (96, 104, 112, "100 % of its limit (96 % or more)"),
         (5, 50, 500, "?"),
     ],
 )

@@ -21,7 +21,7 @@ _OBEYED = re.compile(
 
 def show(found):
     """Show a document in every way; look at all of it."""
-    is_drawn = isinstance(found, Finding | Diagnosis | Profile)
+    is_drawn = isinstance(found, Finding | Diagnosis)
     figures = [chart(found, kind) for kind in kinds(found)] if is_drawn else []
     for figure in figures:
         ElementTree.fromstring(figure.svg)

@@ -16,7 +16,6 @@ from tests.training.race.repositories import commit_all, git
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "00_start_here.ipynb"
-NEWER = "00_start_here (newer).ipynb"
 
 
 def notebook(*sources):
@@ -85,29 +84,23 @@ def test_running_every_notebook_leaves_a_clone_clean_and_brings_the_newer(root):
         run(path)
     assert git(root, "status", "--porcelain") == ""
     (told,) = ship(root, "import perfkit", "3 + 3")
-    assert told == f"Replaced by a newer one, because you had changed no cell: {NAME}."
+    assert told == f"Replaced by a newer {NAME}: yours was unchanged."
     assert sources(root / COPIES / NAME) == ["import perfkit", "3 + 3"]
     assert sources(root / COPIES / "01_next.ipynb") == ["2 + 2", ""]
     assert start(root) == ()
 
 
-def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(root):
+def test_what_a_learner_wrote_stays_until_it_has_another_name(root):
     start(root)
     mine = change(root / COPIES / NAME)
     assert start(root) == ()
     (told,) = ship(root, "3 + 3")
-    assert told == (
-        f"There is a newer {NAME}: open {NEWER}. Your changed copy stays as it is."
-    )
+    assert told.startswith(f"There is a newer {NAME}. Your changed copy stays as it is")
     assert (root / COPIES / NAME).read_bytes() == mine
-    assert sources(root / COPIES / NEWER) == ["3 + 3"]
+    (root / COPIES / NAME).rename(root / COPIES / "mine.ipynb")
     assert start(root) == ()
-    # Work in the newer one stays too.
-    assert "(newer)" in ship(root, "4 + 4")[0]
-    assert sources(root / COPIES / NEWER) == ["4 + 4"]
-    mine = change(root / COPIES / NEWER)
-    assert "(newer 2)" in ship(root, "5 + 5")[0]
-    assert (root / COPIES / NEWER).read_bytes() == mine
+    assert sources(root / COPIES / NAME) == ["3 + 3"]
+    assert (root / COPIES / "mine.ipynb").read_bytes() == mine
 
 
 @pytest.mark.fault(
@@ -138,9 +131,8 @@ def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(root, spoiled):
     start(root)
     mine = change(root / COPIES / NAME)
     (root / COPIES / lab._MADE_FROM).write_bytes(spoiled)
-    assert "(newer)" in start(root)[0]
+    assert "There is a newer" in start(root)[0]
     assert (root / COPIES / NAME).read_bytes() == mine
-    assert start(root) == ()
 
 
 def test_a_copy_that_is_no_notebook_any_more_stays(root):
@@ -203,5 +195,5 @@ def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
     mine.write_text("BATCH = 64\n")
     assert start(root) == ()
     shipped.write_text("BATCH = 2\n")
-    assert "open photos (newer).py" in start(root)[0]
+    assert "There is a newer photos.py" in start(root)[0]
     assert mine.read_text() == "BATCH = 64\n"

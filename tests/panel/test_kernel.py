@@ -8,6 +8,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
+from perfkit.findings.page.clean import Pictures
 from perfkit.findings.page.notebook import outputs as exported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,13 +51,13 @@ def test_run_all_leaves_a_result_where_the_panel_was_and_errors_are_a_sentence()
     assert headline in panel.data["text/plain"]
     # It is for a page that is loaded without this kernel; one that is sent has none.
     assert "Run this cell again" in lost.data["text/html"]
-    assert "".join(exported([lost], "", None)) == ""
+    assert "".join(exported([lost], Pictures(ROOT))) == ""
     said = "BadFileError: There is no file there/is/no/such.json."
     assert "\n".join(wrong.traceback).strip() == said
     # What it showed while it ran is gone; its answer has its chart.
     printed, live, _ = ran
     assert (printed.text, live.data) == ("before\n", {})
-    pages = "".join(exported(ran, "", None))
+    pages = "".join(exported(ran, Pictures(ROOT)))
     assert pages.count("perfkit-report") == pages.count("<svg") == 1
 
 

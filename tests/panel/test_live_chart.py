@@ -128,6 +128,9 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     told = heard(BEGUN, TICKED, Ticked("slow", ((1.4, 20),)))
     slow, fast = told.picture(None)["rows"]
     assert (slow["words"][0], slow["known"]) == ("100", False)
+    # What lies before a tick of no example is a pause, and no work.
+    paused = heard(BEGUN, TICKED, Ticked("slow", ((9.0, 0), (9.1, 10))))
+    assert paused.picture(None)["rows"][0]["words"][0] == "100"
     assert (fast["at"], fast["said"]) == (None, "fast: to come")
     # What was found so far is the picture.
     found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)

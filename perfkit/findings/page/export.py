@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from markupsafe import Markup
 
@@ -29,8 +29,6 @@ from perfkit.findings.store import (
 )
 from perfkit.findings.text import plain, printable
 
-Code = Literal["folded", "shown", "hidden"]
-CODE: tuple[str, ...] = get_args(Code)
 # With every picture that a notebook holds.
 _LARGEST = 256 * 10**6
 _ENDS = (".html", ".htm")
@@ -51,8 +49,6 @@ def export(
     | Path
     | Iterable[Recorded | Account | str | Path],
     path: str | Path | None = None,
-    *,
-    code: Code = "folded",
 ) -> Path:
     """Make a page of one notebook, or of one or several findings.
 
@@ -60,7 +56,6 @@ def export(
         sources: A finding, a diagnosis or an account, the file of one, or of a
             notebook; several findings make one page.
         path: The page's file; None for the source's name, in its folder.
-        code: Whether the code of a notebook is folded, shown or hidden.
 
     Returns:
         Where the page is.
@@ -72,12 +67,10 @@ def export(
             for a page.
         MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
-    if code not in CODE:
-        raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
     documents = [_read(source) for source in _listed(sources)]
     files = [source.path for source in documents if source.path is not None]
     place = _beside(files, len(documents)) if path is None else path
-    return save(place, lambda: _page(documents, code), files)
+    return save(place, lambda: _page(documents), files)
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -117,7 +110,7 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
+def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
     findings = [source for source in sources if not isinstance(source, Notebook)]
@@ -129,7 +122,7 @@ def _page(sources: Sequence[Recorded | Account | Notebook], code: str) -> str:
     from perfkit.findings.page.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))
-    return notebook_page(notebook.path, notebook.document, code)
+    return notebook_page(notebook.path, notebook.document)
 
 
 @dataclass(frozen=True, kw_only=True)

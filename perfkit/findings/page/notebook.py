@@ -4,7 +4,6 @@ Its Markdown becomes HTML below: formulas as they are typed, code in colour, and
 HTML what is harmless.
 """
 
-import contextlib
 import datetime
 import json
 import re
@@ -24,33 +23,26 @@ from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
 from perfkit.errors import BadFileError
 from perfkit.findings.page.clean import (
-    Outline,
     Pictures,
-    Room,
-    beside,
     clean,
-    encoded,
-    inline_only,
     printable,
+    shown,
     shows_something,
 )
 from perfkit.findings.report import render
-from perfkit.findings.store import FOLDER
-from perfkit.findings.text import plain
+from perfkit.findings.text import cut, plain
 
-_NEWEST, _NAMELESS = 4, 4
+_FORMAT, _NAMELESS = 4, 4
 _LONGEST_TITLE = 300
 # As a report begins, once it is cleaned.
 _ANSWER = re.compile(
     r'<p class="perfkit-answer">(.*?)</p>(?:<p class="perfkit-much">(.*?)</p>)?'
 )
-# File systems keep times no better than this.
-_SAME_S = 2.0
-_WIDGET = "application/vnd.jupyter.widget-view+json"
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # Of several forms of the same thing, the first that shows anything.
 _FORMS = (
-    *("text/html", "image/svg+xml", "image/png", "image/jpeg", "image/gif"),
-    *("image/webp", "text/markdown", "text/plain"),
+    *("text/html", "image/svg+xml", *_PICTURES),
+    *("text/markdown", "text/plain"),
 )
 _LONGEST_ALT = 300
 # Of what is longer the beginning and the end are shown.
@@ -65,14 +57,14 @@ _ESCAPES = re.compile(
 
 
 def _sound(document: dict[str, Any], name: str) -> NotebookNode:
-    """The document as a notebook of the format's present version."""
+    """The document as a notebook of the format that Jupyter has had since 2015."""
     major, minor = document.get("nbformat"), document.get("nbformat_minor")
-    if not isinstance(major, int) or not 3 <= major <= _NEWEST:
+    if major != _FORMAT:
         raise BadFileError(
             f"{name} is of notebook format {plain(str(major), 20)}; open it in "
             "JupyterLab and save it again."
         )
-    if major == _NEWEST and isinstance(minor, int):
+    if isinstance(minor, int):
         # Later ones ask for a name of every cell, which some tools leave out.
         document = document | {"nbformat_minor": min(minor, _NAMELESS)}
     try:
@@ -85,34 +77,38 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         reason = plain(str(fault).partition("\n")[0], 200)
         raise BadFileError(f"{name} is not a valid notebook: {reason}.")
     try:
-        return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
+        return nbformat.reader.reads(json.dumps(document))
     except RecursionError as error:
         raise BadFileError(f"{name} is nested too deeply to be shown.") from error
 
 
-def notebook_page(path: Path, document: dict[str, Any], code: str) -> str:
+def notebook_page(path: Path, document: dict[str, Any]) -> str:
     """Lay the notebook of a file out as a page; nothing outside its folder is read.
 
     Raises:
         BadFileError: It is no sound notebook.
     """
-    notebook, saved = _sound(document, plain(path.name)), path.stat().st_mtime
-    folder, outline, room = path.parent, Outline(), Room()
-    heading, opening, later = _title(notebook, path, outline, room)
-    language = _language(notebook)
+    notebook, pictures = _sound(document, plain(path.name)), Pictures(path.parent)
     cells = [
-        replace(_cell(cell, language, folder, outline, room), place=f"cell-{number}")
-        for number, cell in enumerate(later, 1)
+        replace(_cell(cell, pictures), place=f"cell-{number}")
+        for number, cell in enumerate(notebook.cells)
     ]
+    name = notebook.metadata.get("title")
+    heading = escape(plain(name if isinstance(name, str) else path.name))
+    if cells and cells[0].text.startswith("<h1"):
+        title, _, remainder = cells[0].text.partition("</h1>")
+        heading = Markup(title.partition(">")[2])
+        cells[0] = replace(cells[0], text=Markup(remainder))
+    time = datetime.datetime.fromtimestamp(path.stat().st_mtime).astimezone()
     return render(
         "notebook.html.j2",
         title=plain(heading.striptags(), _LONGEST_TITLE),
         heading=heading,
-        source=_source(notebook, path.name, saved),
-        warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
+        source=f"Made from {plain(path.name)}, saved {time:%Y-%m-%d %H:%M}. The export "
+        "runs nothing: results are as they were saved.",
+        warnings=list(_warnings(notebook)),
         conclusions=_conclusions(cells),
-        cells=[_Cell(text=opening), *cells],
-        code=code,
+        cells=cells,
     )
 
 
@@ -137,54 +133,22 @@ def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, Markup]]:
     return [(place, *answer) for answer, place in places.items()]
 
 
-def _title(
-    notebook: NotebookNode, path: Path, outline: Outline, room: Room
-) -> tuple[Markup, Markup, list[NotebookNode]]:
-    """The title as it is set, the rest of its cell, and the cells after that."""
-    cells = notebook.cells
-    if cells and cells[0].cell_type == "markdown":
-        html = _prose(cells[0], path.parent, outline, room)
-        if html.startswith("<h1"):
-            title, _, remainder = html.partition("</h1>")
-            return Markup(title.partition(">")[2]), Markup(remainder), cells[1:]
-    outline.last = 1
-    # What was tried as a title is set again, below one.
-    outline.names.clear()
-    room.bytes_left = Room().bytes_left
-    name = notebook.metadata.get("title")
-    title_text = plain(name, _LONGEST_TITLE) if isinstance(name, str) else ""
-    return escape(title_text or plain(path.name)), Markup(), cells
-
-
-def _prose(cell: NotebookNode, folder: Path, outline: Outline, room: Room) -> Markup:
-    pictures = beside(folder, cell.get("attachments", {}), room)
-    return markdown(cell.source, outline=outline, pictures=pictures)
-
-
-def _cell(
-    cell: NotebookNode, language: str, folder: Path, outline: Outline, room: Room
-) -> _Cell:
+def _cell(cell: NotebookNode, pictures: Pictures) -> _Cell:
+    pictures.attached = cell.get("attachments", {})
     if cell.cell_type == "markdown":
-        return _Cell(text=_prose(cell, folder, outline, room))
+        return _Cell(text=markdown(cell.source, pictures))
     if cell.cell_type == "raw":
         return _Cell(text=Markup("<pre>{}</pre>").format(printable(cell.source)))
     source = cell.source.strip("\n")
-    pictures = beside(folder, {}, room)
-    contents = outputs(cell.outputs, plain(outline.text), pictures)
     return _Cell(
-        code=highlighted(source, language) if source.strip() else "",
+        code=highlighted(source, "python") if source.strip() else "",
         label="Code" if _was_run(cell) else "Code, not run",
-        outputs=[html for html in contents if html],
+        outputs=[html for html in outputs(cell.outputs, pictures) if html],
     )
 
 
-def outputs(
-    items: Iterable[NotebookNode], under: str, pictures: Pictures
-) -> Iterator[Markup]:
-    """Show what a cell gave out.
-
-    The heading that it stands ``under`` says what a picture without words is about.
-    """
+def outputs(items: Iterable[NotebookNode], pictures: Pictures) -> Iterator[Markup]:
+    """Show what a cell gave out."""
     kinds = groupby(items, lambda output: (output.output_type, output.get("name")))
     for (kind, name), group in kinds:
         if kind == "stream":
@@ -197,7 +161,7 @@ def outputs(
                 lines = output.traceback or [f"{output.ename}: {output.evalue}"]
                 yield _text("\n".join(lines), "error")
             else:
-                alt = _alt(output.data, output.metadata, under)
+                alt = _alt(output.data, output.metadata)
                 yield _display(output.data, alt, pictures)
 
 
@@ -205,47 +169,39 @@ def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
     # Below a panel, for those who load its notebook once the kernel is gone.
     if 'class="perfkit-lost"' in str(data.get("text/html", "")):
         return Markup("")
-    # What only a script draws.
-    live = [
-        kind
+    is_live = any(
+        kind.startswith("application/vnd.") or kind.endswith("javascript")
         for kind in data
-        if kind.startswith("application/vnd.") or kind.endswith("javascript")
-    ]
+    )
     for form in _FORMS:
         # The text form of what is live is its address in the kernel.
-        if form not in data or (form == "text/plain" and live):
-            continue
-        markup = _form(form, str(data[form]), alt, pictures)
-        if shows_something(markup):
-            return markup
-    if not live and "text/html" not in data:
+        if form in data and not (form == "text/plain" and is_live):
+            markup = _form(form, str(data[form]), alt, pictures)
+            if shows_something(markup):
+                return markup
+    if not is_live and "text/html" not in data:
         return Markup("")
-    name = str(data.get("text/plain", "")).partition("(")[0].strip()
-    label = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
-    words = f"A script draws something{label} here; only the notebook shows it."
-    if live[:1] == [_WIDGET]:
-        words = f"A control{label} is here in the notebook, where it works."
+    words = "A control or a script draws something here; only the notebook shows it."
     return Markup('<p class="missing">{}</p>').format(words)
 
 
 def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
     match form:
         case "text/html" | "image/svg+xml":
-            return clean(value, alt=alt)
+            return clean(value, pictures, alt)
         case "text/markdown":
-            return markdown(value, pictures=pictures)
+            return markdown(value, pictures)
         case "text/plain":
             return _text(value, "out")
-    return encoded(value, vectors=False).element(alt)
+    return shown(pictures, f"data:{form};base64,{value}", alt)
 
 
-def _alt(data: Mapping[str, Any], about: Mapping[str, Any], under: str) -> str:
-    """What a picture shows: as it says itself, else what it stands under."""
-    alt = about.get("alt") or data.get("alt")
-    words = str(data.get("text/plain", ""))
+def _alt(data: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """What a picture shows: as it says itself, or its form as text."""
+    alt, words = about.get("alt"), str(data.get("text/plain", ""))
     if not isinstance(alt, str) or not alt:
         alt = "" if words.startswith("<") else words
-    return plain(alt, _LONGEST_ALT) or (f"Figure: {under}" if under else "Figure")
+    return plain(alt, _LONGEST_ALT) or "Figure"
 
 
 def _text(text: str, kind: str) -> Markup:
@@ -264,30 +220,7 @@ def terminal(text: str) -> str:
         half = _MOST_LINES // 2
         left_out = f"… {len(lines) - 2 * half:,} lines are left out here …"
         lines = [*lines[:half], left_out, *lines[-half:]]
-    return "\n".join(
-        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
-        for line in lines
-    )
-
-
-def _language(notebook: NotebookNode) -> str:
-    for section, key in (("language_info", "name"), ("kernelspec", "language")):
-        name = notebook.metadata.get(section, {}).get(key)
-        if isinstance(name, str):
-            return name
-    return "python"
-
-
-def _source(notebook: NotebookNode, name: str, saved: float) -> str:
-    """Where the page comes from, and what its file cannot tell."""
-    time = datetime.datetime.fromtimestamp(saved).astimezone()
-    source = f"Made from {plain(name)}, saved {time:%Y-%m-%d %H:%M}."
-    if any(cell.get("outputs") for cell in notebook.cells):
-        source += (
-            " The export runs nothing: results are as they were saved. The file does "
-            "not show whether a cell was edited after it ran."
-        )
-    return source
+    return "\n".join(cut(line, _LONGEST_LINE) for line in lines)
 
 
 def _warnings(notebook: NotebookNode) -> Iterator[str]:
@@ -295,27 +228,14 @@ def _warnings(notebook: NotebookNode) -> Iterator[str]:
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     code = [cell for cell in cells if cell.source.strip()]
     run = [cell for cell in code if _was_run(cell)]
-    missing = len(code) - len(run)
-    if code and not run:
-        yield (
-            "This notebook was never run, or its outputs were cleared, so the page "
-            "shows its text and its code, but no results."
-        )
-    elif missing:
-        yield (
-            f"{missing} of its {len(code)} code cells "
-            f"{'was' if missing == 1 else 'were'} not run, so their results are "
-            "missing."
-        )
+    if missing := len(code) - len(run):
+        yield f"Not run: {missing} of its {len(code)} code cells. They have no results."
     counts = [cell.execution_count for cell in run if cell.execution_count]
     if counts != sorted(counts):
         yield (
             "Its cells were not run from top to bottom, so a result may come from code "
             "that has changed since."
         )
-    failed = sum(any(o.output_type == "error" for o in cell.outputs) for cell in run)
-    if failed:
-        yield f"{failed} of its code cells ended in an error."
 
 
 def _was_run(cell: NotebookNode) -> bool:
@@ -323,38 +243,19 @@ def _was_run(cell: NotebookNode) -> bool:
     return cell.execution_count is not None or bool(cell.outputs)
 
 
-def _unsaved(folder: Path, saved: float) -> Iterator[str]:
-    """Whether findings beside a notebook were saved after it was."""
-    count = 0
-    with contextlib.suppress(OSError):
-        times = [path.stat().st_mtime for path in (folder / FOLDER).glob("*.json")]
-        count = sum(time > saved + _SAME_S for time in times)
-    if count:
-        are = "finding is" if count == 1 else "findings are"
-        yield (
-            f"{count} {are} newer than the notebook's file. If they are from this "
-            "notebook, save it and export it again."
-        )
-
-
 # No cell that a person wrote is longer, and what is parsed slowly ends here.
 _LONGEST_MARKDOWN = 50_000
 _LONGEST_CODE = 20_000
 # Whose colours are told by a short and quick lexer.
-_LANGUAGES = {
-    *("python", "python3", "py", "ipython", "ipython3"),
-    *("bash", "sh", "json", "toml", "yaml"),
-}
+_LANGUAGES = {"python", "py", "bash", "sh"}
 
 
-def markdown(
-    text: str, *, outline: Outline | None = None, pictures: Pictures = inline_only
-) -> Markup:
+def markdown(text: str, pictures: Pictures) -> Markup:
     """Turn the Markdown of a notebook into HTML for a page, as ``clean`` leaves it."""
     if len(text) > _LONGEST_MARKDOWN:
         return Markup("<pre>{}</pre>").format(text[:_LONGEST_MARKDOWN])
     html = MarkdownWithMath(renderer=_Renderer(escape=False)).render(text)
-    return clean(html, alt="Picture", pictures=pictures, outline=outline)
+    return clean(html, pictures, alt="Picture")
 
 
 class _Renderer(IPythonRenderer):
@@ -373,24 +274,13 @@ class _Renderer(IPythonRenderer):
         """A picture; cleaning finds what is at its address."""
         return f'<img src="{escape(url)}" alt="{text}">'
 
-    def inline_math(self, body: str) -> str:
-        """A formula within a line, as it is typed."""
-        return Markup("<code>{}</code>").format(printable(body))
-
-    def block_math(self, body: str) -> str:
-        """A formula on a line of its own."""
-        return Markup("<pre>{}</pre>").format(printable(body.strip()))
-
-    def latex_environment(self, name: str, body: str) -> str:
-        r"""A formula between \begin and \end."""
-        return self.block_math(rf"\begin{{{name}}}{body}\end{{{name}}}")
-
 
 def highlighted(code: str, language: str = "") -> Markup:
     """Code with its words marked for the page's colours, if its language has any."""
-    name = language.lower()
-    if name not in _LANGUAGES or len(code) > _LONGEST_CODE:
+    if language not in _LANGUAGES or len(code) > _LONGEST_CODE:
         return Markup("<pre><code>{}</code></pre>\n").format(printable(code))
     formatter = HtmlFormatter(nowrap=True, classprefix="t-")
-    marked = Markup(highlight(printable(code), get_lexer_by_name(name), formatter))
-    return Markup('<pre class="highlight"><code>{}</code></pre>\n').format(marked)
+    marked = highlight(printable(code), get_lexer_by_name(language), formatter)
+    return Markup('<pre class="highlight"><code>{}</code></pre>\n').format(
+        Markup(marked)
+    )

@@ -18,7 +18,7 @@ const FRAME = `
     <p class="perfkit-readout"></p>
   </div>`;
 const HINT =
-  "◆ fastest, or not shown to be slower · ■ baseline · bar: 95 % interval · " +
+  "◆ fastest · ■ baseline · bar: 95 % interval · " +
   "hollow: not known yet · dashed: a limit · dotted: your guess";
 
 class View {

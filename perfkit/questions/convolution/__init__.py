@@ -127,8 +127,6 @@ class Convolution(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Compare every answer with float64; refuse what is wrong or too slow."""
-        if not self._is_sweep:
-            yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
         # The baseline is timed however long it takes, and so are all channel counts.
         longest = math.inf
@@ -196,20 +194,6 @@ class Convolution(Experiment):
     def _convolve(self, name: str) -> Iterator[Yielded]:
         method, problem = self._cases[name]
         return trials.convolving(method.call(problem), problem.batch)
-
-    def _roofline(self) -> dict[str, Any]:
-        """What the chart needs: work and traffic of an example, by variant."""
-        methods = {name: method for name, (method, _) in self._cases.items()}
-        methods |= dict.fromkeys(self._limits, VARIANTS[BASELINE])
-        work = {
-            name: {
-                "flops": method.flops(self.problem),
-                "bytes": method.traffic(self.problem),
-            }
-            for name, method in methods.items()
-        }
-        arithmetic = [name for name in self._limits if name != MEMORY]
-        return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
 
 
 # Products that are measured; of other numbers it is not known how fast they can be.

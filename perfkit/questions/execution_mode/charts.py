@@ -11,7 +11,6 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, Figure, Kind
 from perfkit.charts.layout import log_ticks
-from perfkit.charts.roofline import spread
 from perfkit.engine.measurement import PayBack, pay_back, typical
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
@@ -119,7 +118,7 @@ def _label(axes: Axes, courses: Sequence[_Course]) -> None:
         (float(inside.transform((limit, course.seconds(limit)))[1]), course.variant)
         for course in courses
     )
-    places = spread([end for end, _ in ends], _LABEL)
+    places = curves.spread([end for end, _ in ends], _LABEL)
     for (end, variant), place in zip(ends, places, strict=True):
         style: Any = {"color": GREY, "lw": 0.8, "clip_on": False}
         axes.plot([1, 1.03], [end, place], transform=axes.transAxes, **style)

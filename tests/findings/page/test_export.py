@@ -66,8 +66,6 @@ def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
     given = [request.getfixturevalue(name) for name in sources]
     with pytest.raises(BadParameterError, match=said):
         export(given, place and tmp_path / place)
-    with pytest.raises(BadParameterError, match="folded, shown, hidden"):
-        export(request.getfixturevalue("notebook"), code="half")
     for other in (7, None, b"x", {"a": 1}):
         with pytest.raises((BadParameterError, BadFileError)):
             export(other, tmp_path / "page.html")

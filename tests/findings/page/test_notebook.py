@@ -2,12 +2,11 @@ import base64
 import json
 from functools import partial
 
-import nbformat
 import pytest
 from nbformat import v4
 
 from perfkit.findings.page import notebook
-from perfkit.findings.page.clean import Room
+from perfkit.findings.page.clean import Pictures
 from perfkit.findings.page.export import export
 from perfkit.findings.record import Verdict
 from tests.findings.made import finding
@@ -29,9 +28,8 @@ URI = f"data:image/png;base64,{PNG}"
 def page(tmp_path):
     """Exports a notebook of these cells; gives the page taken apart."""
 
-    def made(*cells, code="folded", name="book.ipynb", **metadata):
-        path = write(book(*cells, **metadata), tmp_path / name)
-        html = export(path, code=code).read_text(encoding="utf-8")
+    def made(*cells):
+        html = export(write(book(*cells), tmp_path / "book.ipynb")).read_text()
         assert problems(html) == []
         return Page(html)
 
@@ -59,7 +57,7 @@ def widget_of(found):
     return result(**widget("VBox") | {"html": found._repr_html_()})
 
 
-def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
+def test_exporting_runs_nothing_and_reads_odd_notebooks(page, tmp_path):
     trap = tmp_path / "ran"
     page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
     assert not trap.exists()
@@ -70,21 +68,14 @@ def test_exporting_runs_nothing_and_reads_old_and_odd_notebooks(page, tmp_path):
     broken["cells"][0]["outputs"] = [said]
     path.write_text(json.dumps(broken))
     assert "done" not in Page(export(path).read_text(encoding="utf-8")).text
-    # An old notebook is read.
-    shown = v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)
-    old = nbformat.convert(book("# Old", code("1 + 1", shown)), 3)
-    assert [cell.cell_type for cell in old.worksheets[0].cells] == ["heading", "code"]
-    page = Page(export(write(old, tmp_path / "old.ipynb")).read_text())
-    assert page.words("h1") == ["Old"]
-    assert "1 + 1" in page.text
 
 
 def test_a_page_has_room_for_so_many_bytes_of_pictures(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(notebook, "Room", partial(Room, 3 * len(URI)))
+    few = partial(Pictures, bytes_left=3 * len(URI))
+    monkeypatch.setattr(notebook, "Pictures", few)
     (tmp_path / "b.png").write_bytes(base64.b64decode(PNG))
     held, text = {"a.png": {"image/png": PNG}}, "![A](attachment:a.png)\n" * 2
     twice = [v4.new_markdown_cell(text, attachments=held) for _ in range(2)]
-    # The first cell is tried as a title; what that took is given back.
     shown = page(twice[0], "![A](b.png)", twice[1])
     assert [img["src"] for img in shown.all("img")] == [URI] * 3
     assert shown.text.count("too large") == 2

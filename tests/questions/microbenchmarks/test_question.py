@@ -120,7 +120,7 @@ def test_a_noisy_machine_is_asked_to_be_quieter_and_no_share_is_above_its_limit(
     timing = measured.timing(work.BASELINE)
     for name, value in (("low", 4e11), ("rate", 5.5e11), ("high", 6e11)):
         object.__setattr__(timing, name, value)
-    assert "float32: what 2 cores can do in theory (" in says(measured)
+    assert "100 % of what 2 cores can do in theory (" in says(measured)
 
 
 def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
