@@ -89,11 +89,3 @@ def driven(asking, answer):
     while wanted := following(asking, trials[-1] if trials else None):
         trials.append(answer(wanted))
     return trials
-
-
-def learnt(batch, losses, step_s=0.1, samples=512):
-    """A training that was run to learn."""
-    at = itertools.count(1)
-    ticks = [(1.0, 0), *((1.0 + step_s * next(at), samples) for _ in losses[1:])]
-    told = {"batch": batch, "losses": list(losses)}
-    return completed(f"learning by {batch:,}", 0, ticks, notes=told)
