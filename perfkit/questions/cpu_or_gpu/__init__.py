@@ -32,10 +32,9 @@ from perfkit.questions.shared.benchmark import (
     sees_gpu,
     without_gpus,
 )
-from perfkit.questions.shared.models import MODELS, Model
+from perfkit.questions.shared.models import Model
 from perfkit.questions.shared.words import fact, failures, rates_behind
 
-_NONE = "none"
 # The second widest is trained on a larger batch too: that tells apart what weights cost
 # and what examples cost.
 _LARGER = 8
@@ -78,12 +77,6 @@ class CpuOrGpu(Experiment):
         int, Range(2, 8, help="How many widths to time, ends included")
     ] = 4
     batch: Annotated[int, Range(8, 8192, unit="examples", help="In a batch")] = 64
-    yours: Annotated[
-        str, Choice((_NONE, *MODELS), help="A model to measure and put on the curve")
-    ] = _NONE
-    weights: Annotated[
-        int, Range(0, 10**9, help="Of your own dense network; 0 for none")
-    ] = 0
 
     name = "cpu-or-gpu"
 
@@ -115,15 +108,13 @@ class CpuOrGpu(Experiment):
     def make_variants(self) -> Mapping[str, Variant]:
         """Both devices at each size, then what only a GPU can show."""
         trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
-        if self.yours != _NONE:
-            trained.append((MODELS[self.yours], self.batch))
         variants = [variant for pair in trained for variant in self._on_both(*pair)]
         if self.devices == "here":
             variants += self._on_the_wire()
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Count the cores, and the work of the reader's model."""
+        """Count the cores; refuse a GPU that TensorFlow cannot use."""
         if self._uses_gpu and not sees_gpu():
             raise RunError(
                 "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "
@@ -131,9 +122,6 @@ class CpuOrGpu(Experiment):
             )
         without_gpus()
         yield Note(CORES, benchmark.granted())
-        if self.yours != _NONE:
-            flops = trainings.flops_of(self.yours, self.batch)
-            yield Note(numbers.YOURS, {"flops": flops})
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""
@@ -141,7 +129,7 @@ class CpuOrGpu(Experiment):
 
     def result(self, measured: Measurement) -> Result:
         """What a run at the question's sizes shows in numbers."""
-        return numbers.result(measured, self.sizes, self.yours, self.weights)
+        return numbers.result(measured, self.sizes)
 
     @property
     def _uses_gpu(self) -> bool:

@@ -21,7 +21,7 @@ from perfkit.questions.shared.benchmark import (
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
-from perfkit.questions.shared.models import MODELS, Model, products
+from perfkit.questions.shared.models import Model
 
 Pair = tuple[Any, Any]
 
@@ -126,12 +126,6 @@ def dense(width: int) -> Model:
     """The network of a width, with data that fit it."""
     build = functools.partial(_dense, width)
     return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
-
-
-def flops_of(name: str, batch: int) -> float:
-    """Multiplications and additions in a step of a named model; builds it."""
-    first, *later = filter(None, map(products, MODELS[name].build().layers))
-    return float(2 * batch * (2 * first + 3 * sum(later)))
 
 
 def _dense(width: int) -> "keras.Model":

@@ -51,15 +51,6 @@ class Model:
         return examples, labels
 
 
-def products(layer: Any) -> int:
-    """Multiplications in a layer for one example, forward; 0 where it has no kernel."""
-    if (kernel := getattr(layer, "kernel", None)) is None:
-        return 0
-    # A kernel is used at every place of a picture, and once without one.
-    places = (side or 1 for side in layer.output.shape[1:-1])
-    return math.prod(map(int, (*kernel.shape, *places)))
-
-
 def _logits(classes: int) -> Any:
     # In float32, because half precision has too few digits for a loss.
     return keras.layers.Dense(classes, dtype="float32")

@@ -3,11 +3,9 @@ import re
 import pytest
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.questions import cpu_or_gpu, experiment, gallery
+from perfkit.questions import cpu_or_gpu, experiment
 from perfkit.questions.cpu_or_gpu import CpuOrGpu, numbers
 from perfkit.questions.runs import run
-from tests.charts.test_any_finding import check
-from tests.findings.made import of_run
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.questions.races import sayings
 
@@ -83,26 +81,6 @@ def test_noise_and_too_few_widths_leave_it_open():
     few = verdict(measured(steps(ONE, TWO, SIZES[:2])))
     assert "Fewer than three widths" in few.much
     assert found.sure == few.sure == "not known yet"
-
-
-PLACED = steps(ONE, TWO) | {
-    "one core, dense, batch 64": (64, 0.002),
-    "all cores, dense, batch 64": (64, 0.0016),
-}
-
-
-def test_a_readers_model_stands_on_the_curve_by_its_arithmetic_or_its_weights():
-    def alt(run, **asked):
-        made = of_run(run, experiment="cpu-or-gpu", parameters=asked)
-        return check(gallery.chart(made, "crossover")).alt
-
-    run = measured(PLACED, notes={"yours": {"flops": SIZES[1].cost.flops}})
-    assert "128, dense: 1.26× (1.24× to 1.28×)" in alt(run, yours="dense")
-    # Width 128 has three layers of 128 by 128 and one of 128 by 10.
-    words = alt(measured(steps(ONE, TWO)), weights=3 * 128**2 + 1280)
-    assert "128, 50,432 weights: " in words
-    assert "read off the curve, not measured" in words
-    assert "weights" not in alt(measured(steps(ONE, TWO)), weights=10)
 
 
 @pytest.mark.measures
