@@ -106,7 +106,7 @@ class DataPipeline(Experiment):
         decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
             does = "All cores only decode whole images."
-            code = code_of(decoding.with_tensorflow)
+            code = code_of(decoding.only_decoded)
             variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
         return variants
 
