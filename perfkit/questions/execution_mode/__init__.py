@@ -148,6 +148,7 @@ def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     # Without any cost a group whose baseline is no mode has nothing to race.
     choices = CHOICES if measured.baseline in CHOICES else {}
     race = Race(measured, choices, "examples")
+    facts += _paid_back(measured, race, batch)
     paid = pay_back(measured, race.winner, race.baseline) if race.won else None
     warnings: tuple[str, ...] = ()
     # What one round cannot show is no reason to think twice.
@@ -158,6 +159,14 @@ def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     if rival and FIT not in (race.winner, race.baseline):
         facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
     return replace(race.verdict(warnings=warnings), facts=tuple(facts))
+
+
+def _paid_back(measured: Measurement, race: Race, batch: int) -> Iterator[Fact]:
+    """When each mode has paid back its first call against the baseline."""
+    for name in race.runners:
+        paid = pay_back(measured, name, race.baseline)
+        if paid and name != race.baseline:
+            yield Fact(f"{name}, with its first call", paying(paid, batch))
 
 
 def paying(paid: PayBack, batch: float) -> str:
