@@ -11,9 +11,6 @@ from tests.engine.scripted import Script, play
 from tests.findings.made import completed
 from tests.questions.races import ROUNDS, rounds_of
 
-FORECAST = {"weights": 400_000, "gradients": 400_000, "slots": 800_000}
-FORECAST |= {"activations": 4000}
-
 
 def name(size):
     return f"batch {size:,}"
@@ -43,7 +40,7 @@ def measured(step_s, *, noise=0.01, rounds=4, tried=(), notes=None, **more):
         size, other = sizes.get(one, smallest), one if one == CONTROL else ""
         return trial(size, step_s[size], number, noise=noise, variant=other, **more)
 
-    told = {"gpus": 0, "forecast": FORECAST} | (notes or {})
+    told = {"gpus": 0} | (notes or {})
     return rounds_of(make, sizes, rounds=rounds, extra=tried, notes=told)
 
 

@@ -11,14 +11,14 @@ import functools
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Comparison, Timing
-from perfkit.engine.tick import Yielded
+from perfkit.engine.tick import Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
@@ -26,8 +26,9 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import batches as shared_batches
-from perfkit.questions.shared.batches import Forecast
+from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.costs import Costs, fitted
+from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.words import failures, rates_behind, sure_of_all
 
@@ -100,8 +101,10 @@ class BatchSize(Experiment):
         return (self.smallest, *middles, self.largest)
 
     def prepare(self) -> Iterator[Yielded]:
-        """Forecast what a step will hold, from the network's shapes."""
-        return shared_batches.prepare(self.model)
+        """Count the GPUs, which decide what a batch has to fit into, and take none."""
+        gpus = tf.config.list_physical_devices("GPU")
+        without_gpus()
+        yield Note("gpus", len(gpus))
 
     def tries(self, measured: Measurement) -> Tries:
         """Search for the largest batch that fits."""
@@ -162,14 +165,12 @@ class Search:
 
     Attributes:
         fits: The largest that does; 0 for none.
-        requested: Bytes that it had asked for; 0 where that is not known.
         fails: The smallest that does not; None where all did.
         reason: How that one ended.
         by_limit: Whether it ran out of memory.
     """
 
     fits: int
-    requested: int
     fails: int | None
     reason: str
     by_limit: bool
@@ -186,7 +187,6 @@ class Result:
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
         memory: Sizes, each with its bytes above the start at the peak: of the GPU where
             there is one, else of the process.
-        forecast: What a step should hold by its shapes; None where that is not known.
         search: None where none was made.
     """
 
@@ -195,7 +195,6 @@ class Result:
     line: Costs | None
     limit: int
     memory: tuple[tuple[int, float], ...]
-    forecast: Forecast | None
     search: Search | None
 
 
@@ -214,7 +213,6 @@ def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Resu
         line=fitted([(1.0, size) for size, _ in rates], steps),
         limit=limit,
         memory=_memory(trials),
-        forecast=_forecast(measured.notes),
         search=read_search(measured.trials),
     )
 
@@ -230,12 +228,6 @@ def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
         smallest=rates[0][0],
         largest=rates[-1][0],
     )
-
-
-def _forecast(notes: Mapping[str, Any]) -> Forecast | None:
-    forecast = note_as(Forecast, notes.get("forecast"))
-    is_sound = forecast and min(astuple(forecast)) >= 0 and max(astuple(forecast)) > 0
-    return forecast if is_sound else None
 
 
 def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
@@ -312,13 +304,10 @@ def read_search(trials: Iterable[Trial]) -> Search | None:
         return None
     fits = {n: trial for n, trial in tries.items() if trial.outcome == "completed"}
     largest = max(fits, default=0)
-    trained = [fits[largest]] if fits else []
-    requests = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
     fails = min(tries.keys() - fits.keys(), default=None)
     ended = tries[fails] if fails else None
     return Search(
         fits=largest,
-        requested=requests[0],
         fails=fails,
         reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
         by_limit=ended is not None and ended.outcome == "out-of-memory",
@@ -341,17 +330,20 @@ def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
     knee, search = result.knee, result.search
     verdict = _answer(measured, result, knee, model) if knee else _NOTHING
     largest = _largest(search, room) if search else ""
-    facts: tuple[Fact, ...] = ()
+    facts = [
+        Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
+        for size, peak in result.memory
+    ]
     unknown: tuple[str, ...] = ()
     if search and search.fails:
-        facts = (Fact(f"How a batch of {search.fails:,} ended", search.reason),)
+        facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
         if not search.by_limit:
             memory = f"Memory may or may not have ended the batch of {search.fails:,}."
             unknown = (memory,)
     return replace(
         verdict,
         warnings=tuple(filter(None, (largest, *verdict.warnings))),
-        facts=facts,
+        facts=tuple(facts),
         because=(*unknown, *failures(measured)),
     )
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import curves
-from perfkit.charts.canvas import BLUE, GREEN, INK, RED, Figure, Kind
+from perfkit.charts.canvas import BLUE, GREEN, INK, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.findings.record import Finding
 from perfkit.questions import result_of
@@ -104,56 +104,6 @@ def _draw_line(axes: Axes, line: Costs) -> None:
         curves.label(axes, f"+ {units.seconds(cost.value)} each", *end)
 
 
-def memory(finding: Finding) -> Figure:
-    """Draw the peak of memory at each batch size, and which batch was too large."""
-    result: Result = result_of(finding)
-    peaks, limit, forecast = dict(result.memory), result.limit, result.forecast
-    search = result.search if peaks else None
-    marks = [Mark(size, float(peak)) for size, peak in peaks.items()]
-    caption = ["dot: measured at the peak, the median over trials"]
-    edges: list[Mark] = []
-    high: float = max(peaks.values(), default=0.0)
-    if search and search.requested:
-        high = search.requested
-    if search and search.fits:
-        edges.append(Mark(search.fits, high, None, GREEN, "^"))
-        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
-        request = ""
-        if search.requested:
-            request = f", it had asked for {units.size(search.requested)}"
-        caption.append(f"▲ {search.fits:,} fit{into}{request}")
-    if search and search.fails:
-        edges.append(Mark(search.fails, high, None, RED, "x"))
-        ended = "do not fit" if search.by_limit else "failed, reason unknown"
-        caption.append(f"✕ {search.fails:,} {ended}")
-    sizes = [mark.size for mark in (*marks, *edges)]
-    x = np.geomspace(min(sizes, default=1), max(sizes, default=1), 60)
-    y = x * forecast.activations + forecast.fixed if forecast else x[:0]
-    if forecast:
-        parts = "weights, gradients, optimizer and activations"
-        caption.append(f"line: {parts}, from shapes, at most {units.size(y[-1])}")
-
-    def behind(axes: Axes) -> None:
-        if forecast:
-            axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
-            curves.label(axes, "forecast from shapes", x[-1], y[-1])
-        if limit:
-            curves.level(axes, limit, f"perfkit's limit {units.size(limit)}")
-        for mark in edges:
-            curves.upright(axes, mark.size, colour=mark.colour)
-
-    return curves.over_sizes(
-        finding,
-        "the memory of a batch",
-        "bytes above the start, at the peak",
-        [*marks, *edges],
-        units.size,
-        caption,
-        behind,
-        values=[*map(float, y), float(limit)],
-    )
-
-
 def _has_sizes(finding: Finding) -> bool:
     return bool(result_of(finding).rates)
 
@@ -161,7 +111,4 @@ def _has_sizes(finding: Finding) -> bool:
 KINDS: dict[str, Kind[Finding]] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
     "steps": Kind(step_costs, "What a step costs", _has_sizes),
-    "memory": Kind(
-        memory, "The memory of a batch", lambda f: bool(result_of(f).memory)
-    ),
 }

@@ -1,10 +1,8 @@
 """Batches of one network, trained from memory, and the memory they take."""
 
 import functools
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,56 +49,6 @@ def above(at_start: dict[str, int]) -> dict[str, int]:
 def _first_gpu() -> list[str]:
     gpus = tf.config.list_logical_devices("GPU")[:1]
     return [gpu.name.partition("device:")[2] for gpu in gpus]
-
-
-# Their output is their input, seen in another shape.
-_VIEWS = ("InputLayer", "Flatten", "Reshape")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """What a training step will hold, in bytes.
-
-    Attributes:
-        weights: The network's variables.
-        gradients: One for each trainable variable.
-        slots: What the optimizer keeps.
-        activations: Of one example: its own numbers and every layer's output.
-    """
-
-    weights: int
-    gradients: int
-    slots: int
-    activations: int
-
-    @property
-    def fixed(self) -> int:
-        """What does not depend on the batch."""
-        return self.weights + self.gradients + self.slots
-
-
-def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
-    """Add up a built network and an optimizer that was built for it."""
-    return Forecast(
-        weights=_bytes(network.variables),
-        gradients=_bytes(network.trainable_variables),
-        slots=_bytes(optimizer.variables),
-        activations=_of_example(network.input_shape, "float32")
-        + sum(
-            _of_example(layer.output.shape, layer.compute_dtype)
-            for layer in network.layers
-            if type(layer).__name__ not in _VIEWS
-        ),
-    )
-
-
-def _bytes(variables: Iterable[Any]) -> int:
-    return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
-
-
-def _of_example(shape: Iterable[int | None], dtype: str) -> int:
-    _, *sides = shape
-    return math.prod(side or 1 for side in sides) * int(tf.as_dtype(dtype).size)
 
 
 # Longer than any trial: what the end of an epoch costs is another question.
@@ -169,15 +117,6 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
     yield Note("batch", batch)
     yield from training(name, batch, STEPS_TO_FILL)
-
-
-def prepare(name: str) -> Iterator[Yielded]:
-    """Tell what a step will hold, and on what it will run; takes no GPU."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    tf.config.set_visible_devices([], "GPU")
-    network, optimizer = _built(MODELS[name])
-    yield Note("gpus", gpus)
-    yield Note("forecast", asdict(forecast(network, optimizer)))
 
 
 def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":

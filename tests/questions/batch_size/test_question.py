@@ -11,7 +11,6 @@ from perfkit.questions import experiment, result_of
 from perfkit.questions.batch_size import BatchSize
 from perfkit.questions.runs import run
 from perfkit.questions.shared.models import MODELS
-from tests.questions import batches
 from tests.questions.batches import by_cost, measured, tried
 from tests.questions.races import sayings
 
@@ -109,9 +108,9 @@ def test_what_failed_is_told_by_what_was_missing():
 )
 def test_notes_that_make_no_sense_say_nothing(note):
     trial = tried("fits 4?", batch=note, memory=note)
-    run = Measurement(variants=(), trials=(trial,), notes={"forecast": note})
+    run = Measurement(variants=(), trials=(trial,))
     found = BatchSize().result(run)
-    assert (found.memory, found.forecast, found.search) == ((), None, None)
+    assert (found.memory, found.search) == ((), None)
 
 
 @pytest.mark.measures
@@ -125,7 +124,6 @@ def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypa
     outcomes = {trial.outcome for trial in tries if trial.variant.startswith("fits")}
     assert "completed" in outcomes
     assert outcomes <= {"completed", "out-of-memory", "crashed", "stopped"}
-    assert found.notes["forecast"].keys() == batches.FORECAST.keys()
     held = dict(result_of(found).memory)
     assert set(held) == {2, 64}
     assert found.result["memory"]
