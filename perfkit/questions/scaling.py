@@ -368,7 +368,13 @@ class Scaling(Experiment):
         facts: tuple[Fact, ...] = ()
         warning, next_step = "", "" if kind == GPU else _RENT
         if result.gains:
-            facts = tuple(self._sum_of_gradients(measured, result))
+            facts = (
+                *(
+                    _efficiency(int(count), gain)
+                    for count, gain in result.gains.items()
+                ),
+                *self._sum_of_gradients(measured, result),
+            )
             names = tuple(gain.variant for gain in result.gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
             leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
@@ -426,3 +432,11 @@ class Scaling(Experiment):
     def _job(self, count: int) -> Job:
         batch = count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
+
+
+def _efficiency(count: int, gain: Comparison) -> Fact:
+    """Which share of the ideal rate, that of one device times their number, is left."""
+    ends = (gain.ratio, gain.low, gain.high)
+    value, low, high = (end / count for end in ends)
+    share = Estimate(value=value, low=low, high=high)
+    return fact(f"Efficiency of {gain.variant}", share, units.percent)
