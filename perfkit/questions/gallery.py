@@ -17,7 +17,6 @@ from perfkit.charts.parts import (
     waterfall,
 )
 from perfkit.charts.rates import rates, ratios
-from perfkit.charts.roofline import has_roofline, roofline
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
@@ -45,7 +44,6 @@ COMMON: dict[str, Kind[Finding]] = {
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
     ),
     "learning_time": Kind(learning_time, "How soon it learns", has_losses),
-    "roofline": Kind(roofline, "How near to the machine's limits", has_roofline),
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 

@@ -120,7 +120,6 @@ class Convolution(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Compare every answer with float64; refuse what is wrong or too slow."""
-        yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
         # The baseline is timed however long it takes.
         longest = math.inf
@@ -170,19 +169,6 @@ class Convolution(Experiment):
     def _convolve(self, name: str) -> Iterator[Yielded]:
         call = self._methods[name].call(self.problem)
         return trials.convolving(call, self.batch)
-
-    def _roofline(self) -> dict[str, Any]:
-        """What the chart needs: work and traffic of an example, by variant."""
-        methods = self._methods | dict.fromkeys(self._limits, VARIANTS[BASELINE])
-        work = {
-            name: {
-                "flops": self.problem.flops,
-                "bytes": method.traffic(self.problem),
-            }
-            for name, method in methods.items()
-        }
-        arithmetic = [name for name in self._limits if name != MEMORY]
-        return {"work": work, "arithmetic": arithmetic, "memory": MEMORY}
 
 
 # Products that are measured; of other numbers it is not known how fast they can be.

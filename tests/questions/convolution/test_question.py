@@ -12,7 +12,7 @@ from perfkit.engine.statistics import Estimate
 from perfkit.engine.steady import steady
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
-from perfkit.questions import experiment, gallery
+from perfkit.questions import experiment
 from perfkit.questions.convolution import Convolution, bound_of, shares_of
 from perfkit.questions.convolution.variants import VARIANTS
 from perfkit.questions.runs import run
@@ -172,8 +172,6 @@ def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
     assert found.unavailable["python loops"].startswith("takes about")
     assert found.verdict.much
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
-    alt = gallery.chart(found, "roofline").alt
-    assert all(name in alt for name in ("conv2d", "yours", "arithmetic limit"))
 
 
 def test_the_steady_rate_is_that_of_a_loop_with_a_clock_of_its_own(small_run):
