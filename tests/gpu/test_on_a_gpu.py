@@ -18,7 +18,6 @@ import perfkit
 from perfkit.engine.processes import in_process
 from perfkit.engine.tick import Note
 from perfkit.machine.nvml import READINGS, GpuReader
-from perfkit.questions.cpu_or_gpu import AHEAD, BYTES, FLOATS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.measures]
 KEPT = Path("artifacts/gpu")
@@ -91,10 +90,10 @@ def test_what_is_read_while_a_training_runs():
 
 
 def test_a_processor_against_the_card():
-    """Both devices are timed at each width, and so are the ways of bringing a batch."""
+    """Both devices are timed at each width."""
     finding = asked("cpu-or-gpu", budget=75)
     assert not finding.unavailable
-    assert {FLOATS, BYTES, AHEAD} <= timed(finding)
+    assert {"CPU", "GPU"} == {name.partition(",")[0] for name in timed(finding)}
 
 
 def test_the_precisions():
