@@ -65,7 +65,7 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     answer = method.call(problem, seed)()
     if answer is None:
         return UNWRITTEN
-    numbers = method.read(answer).astype(np.float64)
+    numbers = np.asarray(answer).astype(np.float64)
     right, size = _right(problem, seed)
     if numbers.shape != right.shape:
         return f"gives the shape {numbers.shape} instead of {right.shape}"

@@ -133,7 +133,6 @@ class Method:
         against: The variant it is compared with.
         precision: Of the numbers that it multiplies.
         interpreted: Whether Python handles single numbers, which may take minutes.
-        read: Puts its answer into the order (batch, row, column, filter).
         scratch: Bytes that it needs besides images, kernel and answer.
     """
 
@@ -145,7 +144,6 @@ class Method:
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
-    read: Callable[[Any], Any] = np.asarray
     scratch: Callable[[Problem], int] = lambda problem: 0
 
     @functools.cached_property
@@ -301,19 +299,6 @@ _method(
     against="conv2d in a graph",
 )(calling(conv2d, graph=_XLA))
 
-_NCHW = functools.partial(conv2d, data_format="NCHW")
-
-
-@_method(
-    "conv2d NCHW",
-    "Put the channels first.",
-    sources=(_NCHW,),
-    read=lambda planes: np.asarray(planes).transpose(0, 2, 3, 1),
-)
-def _channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
-    return calling(_NCHW)(images.transpose(0, 3, 1, 2), kernel, problem)
-
-
 SHORT = "conv2d bfloat16"
 _method(
     SHORT,
@@ -354,6 +339,6 @@ GROUPS = {
         *("conv2d in a graph", "conv2d under XLA", SHORT, "as circulated"),
     ),
     "numpy": ("numpy taps", "numpy im2col"),
-    "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW"),
+    "library": ("conv2d in a graph", "conv2d under XLA"),
     "all": tuple(VARIANTS),
 }

@@ -53,9 +53,9 @@ _LEARNING_S = 5.0
 _LONGEST_STEP_S, _TIMES = 0.5, 10.0
 # A training that learns: examples in a batch, steps, and how many make up one loss.
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
-# Of a step that is tried: the examples in its first batch, the seconds below which it
-# is surely timed, those after which no other call is made, and the calls at most.
-_FEW, _MOMENT_S, _TOO_LONG_S, _CALLS = 8, 0.2, 5.0, 4
+# Of a step that is tried: its examples, the seconds after which no other call is made,
+# and the calls at most.
+_FEW, _TOO_LONG_S, _CALLS = 8, 5.0, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,17 +214,9 @@ def _learn(
 
 
 def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
-    """Time a step of a few examples, and one of all where that gives reason to doubt.
-
-    Where that would take too long, the time is worked out from two small steps.
-    """
-    sample, double = min(batch, _FEW), min(batch, 2 * _FEW)
-    once = _time_step(name, precision, sample)
-    if (at_most := once * batch / sample) <= _MOMENT_S:
-        return at_most
-    added = max(0.0, _time_step(name, precision, double) - once)
-    about = once + added / max(1, double - sample) * (batch - sample)
-    return about if about > _TOO_LONG_S else _time_step(name, precision, batch)
+    """About how long a step takes at most, worked out from one of a few examples."""
+    few = min(batch, _FEW)
+    return _time_step(name, precision, few) * batch / few
 
 
 def _time_step(name: str, precision: Precision, batch: int) -> float:

@@ -56,7 +56,7 @@ def test_a_side_that_no_photograph_has_is_refused_before_anything_is_made(tmp_pa
 @pytest.mark.parametrize(
     ("loud", "more"),
     [
-        *((name, {}) for name in ("frozen cache", "naive as written", "synthetic")),
+        *((name, {}) for name in ("naive as written", "synthetic")),
         *((CONTROL, {}), ("cache", MANY)),
     ],
 )
