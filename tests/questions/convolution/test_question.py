@@ -1,15 +1,11 @@
 import dataclasses
-import functools
 import itertools
-import os
-import struct
 
 import cloudpickle
 import pytest
 
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.steady import steady
 from perfkit.engine.tick import REFUSED, Note
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
@@ -134,36 +130,17 @@ def test_one_round_leaves_open_what_holds_a_way_up():
     assert '"conv2d" is' not in facts(rates, rounds=1)
 
 
-# So many that loops in Python are too slow to be timed, on fast machines, too.
-_IMAGES = 16
-
-
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    """A short run with a mistake, and a function that keeps its own time."""
-    stamps = tmp_path_factory.mktemp("stamps")
-    size = SMALL | {"batch": _IMAGES, "side": 34, "channels": 16, "filters": 16}
-    function = functools.partial(stamped, str(stamps))
-    asked = experiment(
-        "convolution", mine=function, variants="as circulated,python loops", **size
-    )
-    return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
-
-
-_STAMP = struct.Struct("d")
-
-
-def stamped(folder, images, kernel, stride, padding):
-    """Convolve, and write down when that began."""
-    import time
-
-    with open(os.path.join(folder, str(os.getpid())), "ab", buffering=0) as file:
-        file.write(_STAMP.pack(time.perf_counter()))
-    return mine(images, kernel, stride, padding)
+    """A short run with a mistake; loops in Python are too slow for its images."""
+    size = SMALL | {"batch": 16, "side": 34, "channels": 16, "filters": 16}
+    variants = "as circulated,python loops"
+    asked = experiment("convolution", mine=mine, variants=variants, **size)
+    return run(asked, budget=12, folder=tmp_path_factory.mktemp("found"))
 
 
 def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
-    found, _ = small_run
+    found = small_run
     ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
     assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
     # A busy machine may leave no time for the end of the last round.
@@ -172,40 +149,3 @@ def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
     assert found.unavailable["python loops"].startswith("takes about")
     assert found.verdict.much
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
-
-
-def test_the_steady_rate_is_that_of_a_loop_with_a_clock_of_its_own(small_run):
-    found, folder = small_run
-    # The process that prepares is the first, then one trial a round.
-    logs = sorted(map(read_stamps, folder.iterdir()))[1:]
-    trials = [trial for trial in found.trials if trial.variant == "yours"]
-    timed = [pair for pair in zip(logs, trials, strict=True) if steady(pair[1])]
-    assert timed
-    for begins, one in timed:
-        # The first call begins when the trial is ready; that ties the clocks.
-        shift = begins[0] - one.ticks[0][0]
-        calls = spent = 0
-        for low, high in stretches(one):
-            inside = [at for at in begins if low <= at - shift <= high]
-            calls += max(0, len(inside) - 1)
-            spent += inside[-1] - inside[0] if inside else 0
-        assert steady(one).rate == pytest.approx(_IMAGES * calls / spent, rel=0.05)
-
-
-def stretches(one):
-    """From when to when a trial worked without a break, once it was warm."""
-    # Where memory is short trials run in one go, without turns.
-    warm = one.turns[0] if one.turns else one.ticks[-1][0] - steady(one).seconds.sum()
-    found = []
-    for (began, _), (end, examples) in itertools.pairwise(one.ticks):
-        if not examples or began < warm - 1e-6:
-            continue
-        if found and found[-1][1] == began:
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((began, end))
-    return found
-
-
-def read_stamps(path):
-    return [at for (at,) in _STAMP.iter_unpack(path.read_bytes())]
