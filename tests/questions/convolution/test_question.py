@@ -130,17 +130,12 @@ def test_one_round_leaves_open_what_holds_a_way_up():
     assert '"conv2d" is' not in facts(rates, rounds=1)
 
 
-@pytest.fixture(scope="module")
-def small_run(tmp_path_factory):
-    """A short run with a mistake; loops in Python are too slow for its images."""
+def test_a_run_shows_what_is_wrong_and_times_the_rest(tmp_path):
+    # With so many images loops in Python are too slow to be timed.
     size = SMALL | {"batch": 16, "side": 34, "channels": 16, "filters": 16}
     variants = "as circulated,python loops"
     asked = experiment("convolution", mine=mine, variants=variants, **size)
-    return run(asked, budget=12, folder=tmp_path_factory.mktemp("found"))
-
-
-def test_a_run_shows_what_is_wrong_and_times_and_draws_the_rest(small_run):
-    found = small_run
+    found = run(asked, budget=12, folder=tmp_path)
     ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
     assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
     # A busy machine may leave no time for the end of the last round.
