@@ -206,8 +206,8 @@ def decoded(job: Job) -> Any:
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
-    sides = {"width": _SIDE, "height": _SIDE, "grain": 0.0}
-    pictures = [jpeg(seed, **sides) for seed in range(_PICTURES)]
+    drawn = functools.partial(jpeg, width=_SIDE, height=_SIDE, grain=0.0)
+    pictures = [drawn(seed) for seed in range(_PICTURES)]
     return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
 
 

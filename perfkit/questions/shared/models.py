@@ -155,8 +155,8 @@ _SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
 def pictures() -> tf.data.Dataset:
     """A data set of JPEG files in memory, each with its label; none is decoded yet."""
     order = np.arange(_PICTURES) % _DIFFERENT
-    sides = {"width": _SIDE, "height": _SIDE, "grain": 0.0}
-    files = tf.constant([jpeg(seed, **sides) for seed in range(_DIFFERENT)])
+    drawn = functools.partial(jpeg, width=_SIDE, height=_SIDE, grain=0.0)
+    files = tf.constant([drawn(seed) for seed in range(_DIFFERENT)])
     labels = order % _CLASSES
     return tf.data.Dataset.from_tensor_slices((tf.gather(files, order), labels))
 
