@@ -111,15 +111,6 @@ def ratio_between(value: float, low: float, high: float) -> str:
     return f"{ratio(value)}{_ends(low, high, _end)}"
 
 
-def spread(value: float, low: float, high: float, write: Callable[[float], str]) -> str:
-    """Write a value with its interval as a share of it: ``"120 ± 3 %"``, or ``"?"``."""
-    if not is_known(low, high):
-        return UNKNOWN
-    if low == high:
-        return write(value)
-    return f"{write(value)} ± {percent((high / low) ** 0.5 - 1)}"
-
-
 def _ends(low: float, high: float, write: Callable[[float], str]) -> str:
     """An interval behind its value; "" for a single value, which has none."""
     return "" if low == high else f" ({write(low)} to {write(high)})"

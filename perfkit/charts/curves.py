@@ -250,12 +250,6 @@ def along(axes: Axes, high: float, write: Callable[[float], str], name: str) -> 
     axes.set_xlabel(name)
 
 
-def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
-    """Set the axis at the left to go from 0 to a little above ``high``."""
-    axes.set_ylim(0, high * 1.06)
-    ticks(axes, even_ticks(0, high * 1.06), write)
-
-
 def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
     """Let exactly these ticks stand on the axis at the left."""
     axes.yaxis.set_major_locator(FixedLocator(ticks))

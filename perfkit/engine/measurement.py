@@ -408,15 +408,6 @@ def lines(measured: Measurement, variant: str) -> dict[int, Line]:
     return {n: line(*pair) for n, pair in measured.by_round(variant).items()}
 
 
-def typical(measured: Measurement, variant: str) -> Line | None:
-    """A variant's line over all rounds, the means; None where it was not timed."""
-    in_rounds = list(lines(measured, variant).values())
-    if not in_rounds:
-        return None
-    extra, example_s = np.mean([(r.extra, r.example_s) for r in in_rounds], axis=0)
-    return Line(float(extra), float(example_s))
-
-
 def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
     """Say after how many examples a variant has caught up; None where unknown."""
     compared = measured.compare(variant, baseline)

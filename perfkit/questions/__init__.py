@@ -102,13 +102,20 @@ def result_of(finding: Finding) -> Any:
     # Whoever lists questions or refuses a script needs no NumPy.
     from perfkit.findings.standing import measurement
 
+    return question_of(finding).result(measurement(finding))
+
+
+def question_of(finding: Finding) -> Experiment:
+    """The question that a finding answers, with its parameters as far as they fit.
+
+    A file may hold anything, and an older one parameters that are gone.
+    """
     kind = experiments()[finding.experiment]
+    names = {parameter.name for parameter in parameters_of(kind)}
     try:
-        question = kind(**finding.parameters)
+        return kind(**{n: v for n, v in finding.parameters.items() if n in names})
     except (BadParameterError, TypeError):
-        # So may its parameters.
-        question = kind()
-    return question.result(measurement(finding))
+        return kind()
 
 
 def unknown(noun: str, word: str, names: Iterable[str]) -> str:

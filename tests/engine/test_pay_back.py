@@ -11,7 +11,6 @@ from perfkit.engine.measurement import (
     Variant,
     line,
     pay_back,
-    typical,
 )
 from perfkit.engine.steady import steady
 from tests.findings.made import completed
@@ -63,9 +62,6 @@ def test_a_crossing_is_where_adding_up_the_steps_says_it_is():
 def test_the_work_of_the_first_call_is_not_what_it_costs_extra():
     one = trial("graph", 1, 0.5, 0.02)
     assert line(one, steady(one)).extra == pytest.approx(0.48)
-    run = measured(eager=[(0.5, 0.02), (0.7, 0.04)])
-    assert typical(run, "eager").extra == pytest.approx(0.57)
-    assert typical(run, "eager").example_s == pytest.approx(0.003)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -18,8 +18,6 @@ import perfkit
 from perfkit.engine.processes import in_process
 from perfkit.engine.tick import Note
 from perfkit.machine.nvml import READINGS, GpuReader
-from perfkit.questions.cpu_or_gpu import AHEAD, BYTES, FLOATS
-from perfkit.questions.data_pipeline import claims
 
 pytestmark = [pytest.mark.gpu, pytest.mark.measures]
 KEPT = Path("artifacts/gpu")
@@ -92,17 +90,16 @@ def test_what_is_read_while_a_training_runs():
 
 
 def test_a_processor_against_the_card():
-    """Both devices are timed at each width, and so are the ways of bringing a batch."""
+    """Both devices are timed at each width."""
     finding = asked("cpu-or-gpu", budget=75)
     assert not finding.unavailable
-    assert {FLOATS, BYTES, AHEAD} <= timed(finding)
+    assert {"CPU", "GPU"} == {name.partition(",")[0] for name in timed(finding)}
 
 
 def test_the_precisions():
     """float16 is scaled and trains; it is compared with what the hardware promises."""
     finding = asked("mixed-precision")
     assert "mixed_float16" in timed(finding)
-    assert perfkit.chart(finding, "loss scale")
 
 
 HOLD = """
@@ -145,8 +142,9 @@ def test_who_uses_xla():
 
 def test_where_a_map_runs():
     """`map` runs on the processor: no batch of it takes memory of the card."""
-    on_gpu, vectorised = claims(asked("data-pipeline", variants="essential,python"))
-    assert (on_gpu.answer, vectorised.answer) == ("not so", "not so")
+    finding = asked("data-pipeline", variants="essential,python")
+    rows = {fact.label: fact.value for fact in finding.verdict.facts}
+    assert rows["Batches were made on"].startswith("CPU:0; one took 0 B")
 
 
 def test_another_program_on_the_card():

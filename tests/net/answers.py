@@ -16,7 +16,7 @@ from perfkit import cli, options
 from perfkit.errors import PerfkitError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.questions import experiment
+from perfkit.questions import question_of
 from perfkit.questions.replay import BROUGHT
 
 FILE = Path(__file__).with_name("answers.json")
@@ -57,8 +57,7 @@ def verdict_of(path):
     verdict = getattr(document, "verdict", None)
     if isinstance(document, Finding) and document.experiment != "race":
         with contextlib.suppress(PerfkitError):
-            asked = experiment(document.experiment, **document.parameters)
-            verdict = asked.verdict(measurement(document))
+            verdict = question_of(document).verdict(measurement(document))
     if verdict is None:
         return {"kind": document.kind}
     return {

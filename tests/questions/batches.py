@@ -11,9 +11,6 @@ from tests.engine.scripted import Script, play
 from tests.findings.made import completed
 from tests.questions.races import ROUNDS, rounds_of
 
-FORECAST = {"weights": 400_000, "gradients": 400_000, "slots": 800_000}
-FORECAST |= {"activations": 4000}
-
 
 def name(size):
     return f"batch {size:,}"
@@ -43,7 +40,7 @@ def measured(step_s, *, noise=0.01, rounds=4, tried=(), notes=None, **more):
         size, other = sizes.get(one, smallest), one if one == CONTROL else ""
         return trial(size, step_s[size], number, noise=noise, variant=other, **more)
 
-    told = {"gpus": 0, "forecast": FORECAST} | (notes or {})
+    told = {"gpus": 0} | (notes or {})
     return rounds_of(make, sizes, rounds=rounds, extra=tried, notes=told)
 
 
@@ -89,11 +86,3 @@ def driven(asking, answer):
     while wanted := following(asking, trials[-1] if trials else None):
         trials.append(answer(wanted))
     return trials
-
-
-def learnt(batch, losses, step_s=0.1, samples=512):
-    """A training that was run to learn."""
-    at = itertools.count(1)
-    ticks = [(1.0, 0), *((1.0 + step_s * next(at), samples) for _ in losses[1:])]
-    told = {"batch": batch, "losses": list(losses)}
-    return completed(f"learning by {batch:,}", 0, ticks, notes=told)

@@ -8,19 +8,17 @@ are tried in processes of their own until the largest that fits is known.
 """
 
 import functools
-import itertools
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Comparison, Timing
-from perfkit.engine.tick import READY, Note, Yielded
+from perfkit.engine.tick import Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
@@ -28,19 +26,15 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import batches as shared_batches
-from perfkit.questions.shared.batches import Forecast
+from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.costs import Costs, fitted
-from perfkit.questions.shared.loops import loss_function
+from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.words import failures, rates_behind, sure_of_all
 
 # The largest batch that can be asked for.
 LARGEST = 65_536
 _MB = 10**6
-# So long each training learns for real.
-_LEARNING_S = 1.2
-# A file may hold any number; what no training has is not drawn.
-_LARGEST_LOSS = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,24 +101,17 @@ class BatchSize(Experiment):
         return (self.smallest, *middles, self.largest)
 
     def prepare(self) -> Iterator[Yielded]:
-        """Forecast what a step will hold, from the network's shapes."""
-        return shared_batches.prepare(self.model)
+        """Count the GPUs, which decide what a batch has to fit into, and take none."""
+        gpus = tf.config.list_physical_devices("GPU")
+        without_gpus()
+        yield Note("gpus", len(gpus))
 
     def tries(self, measured: Measurement) -> Tries:
-        """Search for the largest batch; then run the usual loop, and learn for real."""
+        """Search for the largest batch that fits."""
         result = self.result(measured)
         # Elsewhere no program can be given less memory than there is.
         if not result.limit or sys.platform == "linux":
             yield from fit_sizes(self.model, self.largest, result.limit or None)
-        for name, sizes in ((UPWARDS, self.batches), (DOWNWARDS, self.batches[::-1])):
-            looped = functools.partial(as_circulated, self.model, sizes)
-            yield Try(name=name, work=looped)
-        large_enough = [result.knee.size] if result.knee else []
-        for size in sorted({self.smallest, *large_enough, self.largest}):
-            learnt = functools.partial(
-                shared_batches.learning, self.model, size, self.largest
-            )
-            yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
     def result(self, measured: Measurement) -> "Result":
         """What the rounds and the tries show in numbers."""
@@ -173,33 +160,17 @@ class Knee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
-    """How the loss of held-out examples fell in one training.
-
-    At each look, the first before any step, there are so many samples learnt from and
-    seconds of training.
-    """
-
-    batch: int
-    samples: tuple[int, ...]
-    seconds: tuple[float, ...]
-    losses: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Search:
     """What was found of the largest batch that fits.
 
     Attributes:
         fits: The largest that does; 0 for none.
-        requested: Bytes that it had asked for; 0 where that is not known.
         fails: The smallest that does not; None where all did.
         reason: How that one ended.
         by_limit: Whether it ran out of memory.
     """
 
     fits: int
-    requested: int
     fails: int | None
     reason: str
     by_limit: bool
@@ -216,10 +187,7 @@ class Result:
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
         memory: Sizes, each with its bytes above the start at the peak: of the GPU where
             there is one, else of the process.
-        forecast: What a step should hold by its shapes; None where that is not known.
         search: None where none was made.
-        loops: What the loop in circulation says, by its name: sizes and their rates.
-        trainings: Those that were run to learn, by batch size.
     """
 
     rates: tuple[tuple[int, Timing], ...]
@@ -227,10 +195,7 @@ class Result:
     line: Costs | None
     limit: int
     memory: tuple[tuple[int, float], ...]
-    forecast: Forecast | None
     search: Search | None
-    loops: dict[str, tuple[tuple[int, float], ...]]
-    trainings: tuple[Curve, ...]
 
 
 def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
@@ -242,18 +207,13 @@ def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Resu
     )
     trials = {size: measured.trials_of(name_of(size)) for size in sizes}
     steps = [timing.seconds(size) for size, timing in rates]
-    curves = filter(None, map(_curve, measured.trials))
-    loops = {name: measured.trials_of(name) for name in (UPWARDS, DOWNWARDS)}
     return Result(
         rates=rates,
         knee=_knee(measured, rates) if rates else None,
         line=fitted([(1.0, size) for size, _ in rates], steps),
         limit=limit,
         memory=_memory(trials),
-        forecast=_forecast(measured.notes),
         search=read_search(measured.trials),
-        loops={name: _circulating(repeats) for name, repeats in loops.items()},
-        trainings=tuple(sorted(curves, key=lambda curve: curve.batch)),
     )
 
 
@@ -268,12 +228,6 @@ def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
         smallest=rates[0][0],
         largest=rates[-1][0],
     )
-
-
-def _forecast(notes: Mapping[str, Any]) -> Forecast | None:
-    forecast = note_as(Forecast, notes.get("forecast"))
-    is_sound = forecast and min(astuple(forecast)) >= 0 and max(astuple(forecast)) > 0
-    return forecast if is_sound else None
 
 
 def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
@@ -293,53 +247,6 @@ def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
     """Bytes of a kind that trials told of."""
     notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
     return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
-
-
-# The loop over batch sizes that is in circulation, run as it stands: one network is
-# trained on through the whole loop, whatever is measured first pays for tracing,
-# nothing is warmed up or repeated, and the order never changes.
-UPWARDS, DOWNWARDS = "the usual loop", "the usual loop, backwards"
-
-
-def as_circulated(name: str, sizes: Sequence[int]) -> Iterator[Yielded]:
-    """Run it with a network from ``MODELS``, and tell what it would have told."""
-    model, count = MODELS[name], max(sizes)
-    network = model.build()
-    network.compile("adam", loss_function())
-    examples, labels = model.batch(count)
-    yield READY
-    rates = []
-    for size in sizes:
-        began = time.perf_counter()
-        network.fit(examples, labels, batch_size=size, epochs=1, verbose=0)
-        rates.append([size, count / (time.perf_counter() - began)])
-        yield Note("told", list(rates))
-        yield count
-
-
-def _circulating(trials: Sequence[Trial]) -> tuple[tuple[int, float], ...]:
-    """Batch sizes and examples per second, as the loop in circulation has them."""
-    note = trials[0].notes.get("told") if trials else None
-    rates = note_as(list[tuple[int, float]], note) or ()
-    return tuple(sorted((size, rate) for size, rate in rates if size > 0 and rate > 0))
-
-
-def _curve(trial: Trial) -> Curve | None:
-    batch = note_as(int, trial.notes.get("batch")) or 0
-    losses = note_as(list[float | None], trial.notes.get("losses")) or ()
-    worked = [(ended - began, examples) for began, ended, examples in trial.worked]
-    seconds = itertools.accumulate((spent for spent, _ in worked), initial=0.0)
-    samples = itertools.accumulate((count for _, count in worked), initial=0)
-    # A training may be ended between a tick and the look that belongs to it.
-    looks = [
-        (examples, spent, loss)
-        for examples, spent, loss in zip(samples, seconds, losses, strict=False)
-        if loss is not None and 0 <= loss < _LARGEST_LOSS
-    ]
-    if batch < 1 or len(looks) < 2 or looks[1][0] <= 0 or looks[-1][1] <= 0:
-        return None
-    counts, spent, values = (tuple(column) for column in zip(*looks, strict=True))
-    return Curve(batch=batch, samples=counts, seconds=spent, losses=values)
 
 
 # Beyond this nobody trains.
@@ -397,13 +304,10 @@ def read_search(trials: Iterable[Trial]) -> Search | None:
         return None
     fits = {n: trial for n, trial in tries.items() if trial.outcome == "completed"}
     largest = max(fits, default=0)
-    trained = [fits[largest]] if fits else []
-    requests = _amounts(trained, "gpu_peak") or _amounts(trained, "data") or [0]
     fails = min(tries.keys() - fits.keys(), default=None)
     ended = tries[fails] if fails else None
     return Search(
         fits=largest,
-        requested=requests[0],
         fails=fails,
         reason=(ended.message or ended.outcome).rstrip(".") if ended else "",
         by_limit=ended is not None and ended.outcome == "out-of-memory",
@@ -426,17 +330,20 @@ def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
     knee, search = result.knee, result.search
     verdict = _answer(measured, result, knee, model) if knee else _NOTHING
     largest = _largest(search, room) if search else ""
-    facts: tuple[Fact, ...] = ()
+    facts = [
+        Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
+        for size, peak in result.memory
+    ]
     unknown: tuple[str, ...] = ()
     if search and search.fails:
-        facts = (Fact(f"How a batch of {search.fails:,} ended", search.reason),)
+        facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
         if not search.by_limit:
             memory = f"Memory may or may not have ended the batch of {search.fails:,}."
             unknown = (memory,)
     return replace(
         verdict,
         warnings=tuple(filter(None, (largest, *verdict.warnings))),
-        facts=facts,
+        facts=tuple(facts),
         because=(*unknown, *failures(measured)),
     )
 

@@ -10,12 +10,12 @@ measures a matrix product and the memory, because they say how fast it can be.
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant, pay_back
-from perfkit.engine.statistics import Comparison, Estimate, Timing, judge, student
+from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
@@ -35,7 +35,7 @@ from perfkit.questions.convolution.variants import (
 )
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import fact, instead, quoted, sure_of_all
+from perfkit.questions.shared.words import fact, quoted
 
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]
@@ -68,11 +68,9 @@ class Convolution(Experiment):
     variants: Annotated[
         str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
     ] = "essential"
-    compare: Annotated[
-        str, Choice(("variants", "channels"), help="Variants, or channel counts")
-    ] = "variants"
 
     name = "convolution"
+    baseline = BASELINE
     choices = CHOICES
     # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
     # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
@@ -97,27 +95,22 @@ class Convolution(Experiment):
             )
 
     @property
-    def baseline(self) -> str:
-        """The library's function, or of channel counts those that are asked for."""
-        return name_of(self.problem) if self._is_sweep else BASELINE
-
-    @property
     def problem(self) -> Problem:
         """What is convolved."""
         return Problem(**{f.name: getattr(self, f.name) for f in fields(Problem)})
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Those that are asked for, or the channel counts, the baseline first."""
-        cases = self._cases
+        """Those that are asked for, the baseline first, and the limits."""
+        methods = self._methods
         variants = {
             name: Variant(
                 name,
                 functools.partial(self._convolve, name),
-                f"{name}." if self._is_sweep else method.do,
-                method.against if method.against in cases else self.baseline,
+                method.do,
+                method.against if method.against in methods else BASELINE,
                 code=method.code,
             )
-            for name, (method, _) in cases.items()
+            for name, method in methods.items()
         }
         limits = {
             name: Variant(name, work, changes)
@@ -128,13 +121,11 @@ class Convolution(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Compare every answer with float64; refuse what is wrong or too slow."""
         refused, overhead = {}, {}
-        # The baseline is timed however long it takes, and so are all channel counts.
+        # The baseline is timed however long it takes.
         longest = math.inf
-        for name, (method, problem) in self._cases.items():
+        for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            # Of other counts one image of the batch is enough.
-            images = replace(problem, batch=1) if self._is_sweep else problem
-            check = trials.try_method(method, images, longest)
+            check = trials.try_method(method, self.problem, longest)
             if check.why_not:
                 refused[name] = check.why_not
             else:
@@ -145,55 +136,39 @@ class Convolution(Experiment):
         yield Note(REFUSED, refused)
 
     def result(self, measured: Measurement) -> "Result":
-        """How near each variant comes to the limits, or what channel counts reach."""
-        if self._is_sweep:
-            return Result(cells=cells_of(measured, self.problem))
+        """How near each variant comes to the limits."""
         return Result(shares=shares_of(measured, self.problem))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
-        result = self.result(measured)
-        if self._is_sweep:
-            return _judge_channels(measured, self.problem, result.cells)
-        return _judge_variants(measured, self.problem, result)
+        return _judge(measured, self.problem, self.result(measured))
 
     @property
-    def _is_sweep(self) -> bool:
-        return self.compare == "channels"
-
-    @property
-    def _cases(self) -> dict[str, tuple[Method, Problem]]:
-        """What is convolved by each variant, and how."""
-        if self._is_sweep:
-            pairs = pairs_around(self.problem).items()
-            return {name: (VARIANTS[BASELINE], pair) for name, pair in pairs}
+    def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
-        methods = {BASELINE: VARIANTS[BASELINE], **mine, **methods}
-        return {name: (method, self.problem) for name, method in methods.items()}
+        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
     def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
         """The limits of the machine: the work of each, and a sentence about it."""
-        if self._is_sweep:
-            return {}
         base = VARIANTS[BASELINE]
-        flops, traffic = base.flops(self.problem), base.traffic(self.problem)
+        flops, traffic = self.problem.flops, base.traffic(self.problem)
         product = functools.partial(trials.multiplying, flops)
         total = functools.partial(trials.moving, traffic)
         limits = {
             ARITHMETIC: (product, _LIMITS[ARITHMETIC]),
             MEMORY: (total, _LIMITS[MEMORY]),
         }
-        if any(method.precision == "bfloat16" for method, _ in self._cases.values()):
+        if any(method.precision == "bfloat16" for method in self._methods.values()):
             short = functools.partial(trials.multiplying, flops, "bfloat16")
             limits[BFLOAT16] = short, _LIMITS[BFLOAT16]
         return limits
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        method, problem = self._cases[name]
-        return trials.convolving(method.call(problem), problem.batch)
+        call = self._methods[name].call(self.problem)
+        return trials.convolving(call, self.batch)
 
 
 # Products that are measured; of other numbers it is not known how fast they can be.
@@ -228,25 +203,15 @@ _ABOVE = "; Winograd and FFT need fewer operations than counted"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """A pair of channel counts, and FLOP per second of a convolution with them."""
-
-    into: int
-    out: int
-    speed: Timing
-
-
-@dataclass(frozen=True, kw_only=True)
 class Result:
-    """How near to the machine's limits each variant comes, or what counts reach.
+    """How near to the machine's limits each variant comes.
 
     The shares are those of what a large matrix product reaches, of the memory's speed,
-    and of a call that is left without work, as far as they are known; the variant with
-    the most arithmetic per second comes first.
+    and of a call that is left without work, as far as they are known; the fastest
+    variant comes first.
     """
 
-    shares: dict[str, Shares] = field(default_factory=dict)
-    cells: dict[str, Cell] = field(default_factory=dict)
+    shares: dict[str, Shares]
 
 
 def bound_of(shares: Shares) -> Bound:
@@ -263,20 +228,20 @@ def bound_of(shares: Shares) -> Bound:
 
 
 def shares_of(measured: Measurement, problem: Problem) -> dict[str, Shares]:
-    """How near each comes to the limits, the most arithmetic per second first."""
-    speeds = {
-        timing.variant: timing.rate * _method(timing.variant).flops(problem)
+    """How near each comes to the limits, the fastest first."""
+    rates = {
+        timing.variant: timing.rate
         for timing in measured.timings
         if timing.variant in (OWN, *VARIANTS)
     }
     overheads = note_as(dict[str, float | None], measured.notes.get("overhead")) or {}
     result = dict[str, Shares]()
-    for name in sorted(speeds, key=speeds.__getitem__, reverse=True):
+    for name in sorted(rates, key=rates.__getitem__, reverse=True):
         method, base = _method(name), VARIANTS[BASELINE]
         arithmetic = _PRODUCTS.get(method.precision, "")
         # A limit's rate counts what an example of the baseline takes.
         limits: dict[Bound, tuple[str, float]] = {
-            "compute": (arithmetic, method.flops(problem) / base.flops(problem)),
+            "compute": (arithmetic, 1.0),
             "memory": (MEMORY, method.traffic(problem) / base.traffic(problem)),
         }
         shares = result[name] = Shares()
@@ -296,7 +261,7 @@ def _method(name: str) -> Method:
     return VARIANTS.get(name, VARIANTS[BASELINE])
 
 
-def _judge_variants(measured: Measurement, problem: Problem, result: Result) -> Verdict:
+def _judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
     """Say which way is fastest, how near to the limits, and what holds it up."""
     race = Race(measured, CHOICES, "images", "This convolution")
     if not race.ranked:
@@ -363,124 +328,3 @@ def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
         return f"{takes}: it pays back after {back.steps(problem.batch, 'calls')}"
     expensive = timing.first_call_s > _EXPENSIVE * base.first_call_s
     return f"{takes}, not shown to pay back" if expensive else ""
-
-
-# As asked, one fewer, one more, and the next count with the same remainder of 8.
-_AROUND = (0, -1, 1, 8)
-
-
-def name_of(problem: Problem) -> str:
-    """What the variant with the counts of a problem is called."""
-    return f"{problem.channels} in, {problem.filters} out"
-
-
-def pairs_around(problem: Problem) -> dict[str, Problem]:
-    """The problem at each pair of counts by its name, the one asked for first."""
-    pairs = (
-        (problem.channels + more_in, problem.filters + more_out)
-        for more_in in _AROUND
-        for more_out in _AROUND
-    )
-    problems = (replace(problem, channels=c, filters=f) for c, f in pairs if c and f)
-    return {name_of(pair): pair for pair in problems}
-
-
-def cells_of(measured: Measurement, problem: Problem) -> dict[str, Cell]:
-    """The pairs of counts that were timed, by name."""
-    result = dict[str, Cell]()
-    for name, pair in pairs_around(problem).items():
-        if timing := measured.timing(name):
-            ends = (timing.rate, timing.low, timing.high)
-            rate, low, high = (end * pair.flops for end in ends)
-            speed = replace(timing, rate=rate, low=low, high=high)
-            result[name] = Cell(into=pair.channels, out=pair.filters, speed=speed)
-    return result
-
-
-def _judge_channels(
-    measured: Measurement, problem: Problem, cells: Mapping[str, Cell]
-) -> Verdict:
-    """Say which counts run at another speed, at equal work, than the one asked for."""
-    base, pairs = name_of(problem), pairs_around(problem)
-    raw = [c for n in pairs if n != base and (c := measured.compare(n, base))]
-    if not raw:
-        return Verdict(headline="No two channel counts could be compared.")
-    floor = measured.noise_floor or 1.0
-    compared = [
-        at_equal_work(c, pairs[c.variant].flops / problem.flops, len(raw), floor)
-        for c in raw
-    ]
-    apart = sorted((c for c in compared if not c.is_noise), key=lambda c: c.ratio)
-    facts = tuple(
-        fact(
-            f"{c.variant}: speed relative to {base}",
-            Estimate(value=c.ratio, low=c.low, high=c.high),
-            units.ratio,
-        )
-        for c in apart
-    )
-    because = (
-        "Speeds are arithmetic per second, because other counts mean other amounts of "
-        f"work. All {len(compared)} intervals hold at once.",
-    )
-    reaches = cells[base].speed.in_words("FLOP")
-    if not apart:
-        if any(c.verdict != "no difference shown" for c in compared):
-            return Verdict(
-                headline="This run does not show whether any channel count is faster "
-                f"than {base}.",
-                much=f"{base} reaches {reaches}.",
-                sure="not known yet",
-                because=because,
-            )
-        return Verdict(
-            headline="Choose channel counts for what they learn, not for their speed.",
-            much=f"None of {len(compared)} is shown to be faster or slower than "
-            f"{base}: {reaches}.",
-            sure=sure_of_all(compared),
-            because=because,
-        )
-    pick = apart[-1]
-    headline = f"Choose {pick.variant}: it computes more per second."
-    if pick.verdict != "faster":
-        pick = apart[0]
-        headline = f"Keep {base}, and avoid {pick.variant}."
-    speeds = (cells[name].speed for name in (pick.variant, base))
-    rates = instead(*speeds, unit="FLOP")
-    fast = f"at {units.times(pick.ratio)} times the speed of"
-    fast = fast if pick.ends else f"{pick.verdict} than"
-    alike = [c.variant for c in apart if c.verdict == pick.verdict and c is not pick]
-    return Verdict(
-        headline=headline,
-        much=f"{pick.variant} runs {fast} {base}{rates}.",
-        sure=pick.sure,
-        interval=pick.ends,
-        facts=facts,
-        because=because,
-        next=f"The same holds for {'; '.join(alike[:3])}." if alike else "",
-    )
-
-
-def at_equal_work(
-    compared: Comparison, work: float, among: int, floor: float
-) -> Comparison:
-    """Make of a ratio of examples per second one of arithmetic per second.
-
-    ``work`` is that of the variant's example over that of the baseline's. Of ``among``
-    ratios one differs by chance, so the interval is widened until all of them hold at
-    once, at 95 %. The noise floor is a ratio of at least 1.
-    """
-    freedom = max(1, compared.rounds - 1)
-    wider = student(freedom, among) / student(freedom)
-    middle = math.log(compared.ratio * work)
-    low, high = (
-        middle + math.log(end / compared.ratio) * wider
-        for end in (compared.low, compared.high)
-    )
-    return replace(
-        compared,
-        ratio=math.exp(middle),
-        low=math.exp(low),
-        high=math.exp(high),
-        verdict=judge(low, middle, high, math.log(floor)),
-    )

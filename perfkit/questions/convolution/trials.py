@@ -18,7 +18,13 @@ from perfkit import units
 from perfkit.engine.tick import READY, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
-from perfkit.questions.convolution.variants import FLOAT, Method, Problem, placed
+from perfkit.questions.convolution.variants import (
+    FLOAT,
+    Method,
+    Problem,
+    convolved,
+    placed,
+)
 from perfkit.questions.shared.later import tf
 
 Array = NDArray[np.float64]
@@ -59,16 +65,15 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     answer = method.call(problem, seed)()
     if answer is None:
         return UNWRITTEN
-    part = method.solves(problem)
-    numbers = method.read(answer).astype(np.float64)
-    right, size = _right(method.answer, problem, part, seed)
+    numbers = np.asarray(answer).astype(np.float64)
+    right, size = _right(problem, seed)
     if numbers.shape != right.shape:
         return f"gives the shape {numbers.shape} instead of {right.shape}"
     wrong = "gives a wrong answer:"
     if count := np.count_nonzero(~np.isfinite(numbers)):
         return f"{wrong} {count:,} of its numbers overflow"
-    images, kernel = method.arrays(problem, seed)
-    limit = allowed(size, part.taps, _precision(method, answer))
+    images, kernel = problem.images(seed), problem.weights(seed)
+    limit = allowed(size, problem.taps, _precision(method, answer))
     off = abs(numbers - right)
     if off.max() <= limit:
         return ""
@@ -79,7 +84,7 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
         "it mirrors the kernel": kernel[::-1, ::-1],
     }
     for cause, wrong_kernel in kernels.items():
-        if abs(numbers - method.answer(images, wrong_kernel, part)).max() <= limit:
+        if abs(numbers - convolved(images, wrong_kernel, problem)).max() <= limit:
             return f"{wrong} {cause}"
     return f"{wrong} off by up to {off.max():.2g}; rounding explains {limit:.1g}"
 
@@ -95,13 +100,11 @@ def allowed(size: float, terms: int, precision: str) -> float:
 
 
 @functools.lru_cache(maxsize=2)
-def _right(
-    answer: Callable[..., Array], problem: Problem, part: Problem, seed: int
-) -> tuple[Array, float]:
-    """The right answer and its size, computed once for all variants that share it."""
-    images, kernel = problem.images(seed), part.weights(seed)
-    sizes = answer(abs(images), abs(kernel), part)
-    return answer(images, kernel, part), float(sizes.max())
+def _right(problem: Problem, seed: int) -> tuple[Array, float]:
+    """The right answer and its size, computed once for all variants."""
+    images, kernel = problem.images(seed), problem.weights(seed)
+    sizes = convolved(abs(images), abs(kernel), problem)
+    return convolved(images, kernel, problem), float(sizes.max())
 
 
 def _precision(method: Method, answer: Any) -> str:

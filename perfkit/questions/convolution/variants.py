@@ -7,7 +7,7 @@ set-up. The lines of the call are what a reader is shown and advised.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.race import Choice
 
 Array = NDArray[np.float32]
@@ -107,15 +107,6 @@ def convolved(images: Array, kernel: Array, problem: Problem) -> NDArray[np.floa
     return answer
 
 
-def convolved_by_channel(
-    images: Array, kernel: Array, problem: Problem
-) -> NDArray[np.float64]:
-    """The right answer, in float64, of a filter of its own for each channel."""
-    channels = (slice(at, at + 1) for at in range(images.shape[-1]))
-    answers = [convolved(images[..., c], kernel[..., c], problem) for c in channels]
-    return np.concatenate(answers, axis=-1)
-
-
 def placed(array: Array) -> "tf.Tensor":
     """Put numbers where TensorFlow computes: on the GPU where there is one."""
     # What a constant is made of stays in the machine's memory; a result does not.
@@ -142,9 +133,6 @@ class Method:
         against: The variant it is compared with.
         precision: Of the numbers that it multiplies.
         interpreted: Whether Python handles single numbers, which may take minutes.
-        solves: The problem that it solves, from the one that is asked.
-        answer: The right answer in float64.
-        read: Puts its answer into the order (batch, row, column, filter).
         scratch: Bytes that it needs besides images, kernel and answer.
     """
 
@@ -156,9 +144,6 @@ class Method:
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
-    solves: Callable[[Problem], Problem] = lambda problem: problem
-    answer: Callable[[Any, Any, Problem], Any] = convolved
-    read: Callable[[Any], Any] = np.asarray
     scratch: Callable[[Problem], int] = lambda problem: 0
 
     @functools.cached_property
@@ -166,24 +151,15 @@ class Method:
         """Its lines, as a reader types them; "" of a function of one's own."""
         return "" if self.name == OWN else code_of(*self.sources or (self.build,))
 
-    def arrays(self, problem: Problem, seed: int) -> tuple[Any, Any]:
-        """Draw the images, the same for all variants, and a kernel of its own shape."""
-        return problem.images(seed), self.solves(problem).weights(seed)
-
     def call(self, problem: Problem, seed: int = 0) -> Call:
         """Make the call that convolves once."""
-        return self.build(*self.arrays(problem, seed), self.solves(problem))
-
-    def flops(self, problem: Problem) -> int:
-        """Multiplications and additions for one image."""
-        return self.solves(problem).flops
+        return self.build(problem.images(seed), problem.weights(seed), problem)
 
     def traffic(self, problem: Problem) -> float:
         """Bytes that must be read or written for one image, each of them once."""
-        part = self.solves(problem)
-        images = problem.side**2 * problem.channels + part.out**2 * part.filters
+        images = problem.side**2 * problem.channels + problem.out**2 * problem.filters
         width = FLOAT if self.precision == "float32" else FLOAT // 2
-        return width * (images + part.taps * part.filters / problem.batch)
+        return width * (images + problem.taps * problem.filters / problem.batch)
 
 
 VARIANTS = dict[str, Method]()
@@ -309,37 +285,6 @@ def _im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     return convolve
 
 
-def _fft_bytes(problem: Problem) -> int:
-    """Bytes that the frequencies of images, kernel and answer take."""
-    side = problem.side + sum(problem.edge)
-    frequencies = side * (side // 2 + 1)
-    batch, channels, filters = problem.batch, problem.channels, problem.filters
-    pairs = batch * channels + channels * filters + batch * filters
-    return 2 * FLOAT * frequencies * pairs
-
-
-@_method(
-    "numpy fft",
-    "Multiply frequencies in NumPy.",
-    against="numpy taps",
-    scratch=_fft_bytes,
-)
-def _fft(images: Array, kernel: Array, problem: Problem) -> Call:
-    # At the size with its zeros what wraps around falls outside the answer.
-    side, pad = problem.side + sum(problem.edge), problem.pad
-    size, kept = (side, side), slice(0, side - problem.kernel + 1, problem.stride)
-
-    def convolve() -> Array:
-        of_images = np.fft.rfft2(pad(images), size, axes=(1, 2))
-        of_kernel = np.fft.rfft2(kernel, size, axes=(0, 1)).conj()
-        # A matrix product over the channels for each frequency.
-        product = of_images.transpose(1, 2, 0, 3) @ of_kernel
-        answer = np.fft.irfft2(product, size, axes=(0, 1))[kept, kept]
-        return np.ascontiguousarray(answer.transpose(2, 0, 1, 3))
-
-    return convolve
-
-
 _method(
     "conv2d in a graph",
     "Call `tf.nn.conv2d` in a `tf.function`.",
@@ -354,35 +299,6 @@ _method(
     against="conv2d in a graph",
 )(calling(conv2d, graph=_XLA))
 
-_NCHW = functools.partial(conv2d, data_format="NCHW")
-
-
-@_method(
-    "conv2d NCHW",
-    "Put the channels first.",
-    sources=(_NCHW,),
-    read=lambda planes: np.asarray(planes).transpose(0, 2, 3, 1),
-)
-def _channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
-    return calling(_NCHW)(images.transpose(0, 3, 1, 2), kernel, problem)
-
-
-def call_layer(
-    images: Any, kernel: Any, filters: int, side: int, stride: int, padding: str
-) -> Call:
-    """Make a layer with these weights, and call it as a function."""
-    layer = keras.layers.Conv2D(filters, side, stride, padding, use_bias=False)
-    layer.build(images.shape)
-    layer.kernel.assign(kernel)
-    return lambda: layer(images)
-
-
-@_method("keras layer", "Call a `keras.layers.Conv2D`.", sources=(call_layer,))
-def _keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
-    sizes = (problem.filters, problem.kernel, problem.stride, problem.padding)
-    return call_layer(placed(images), kernel, *sizes)
-
-
 SHORT = "conv2d bfloat16"
 _method(
     SHORT,
@@ -391,27 +307,6 @@ _method(
     sources=(functools.partial(rounded, precision="bfloat16"), conv2d),
     precision="bfloat16",
 )(calling(conv2d, "bfloat16"))
-
-
-def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
-    """Convolve each channel with a filter of its own."""
-    import tensorflow as tf
-
-    return lambda: tf.nn.depthwise_conv2d(images, kernel, strides, padding)
-
-
-@_method(
-    "depthwise",
-    "Give each channel one filter of its own.",
-    excluded=True,
-    sources=(by_channel,),
-    solves=lambda p: replace(p, channels=1, filters=p.channels),
-    answer=convolved_by_channel,
-)
-def _depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
-    strides, padding = (1, problem.stride, problem.stride, 1), problem.padding.upper()
-    numbers, weights = placed(images), placed(kernel.transpose(0, 1, 3, 2))
-    return by_channel(numbers, weights, strides, padding)
 
 
 @_method(
@@ -440,12 +335,10 @@ CHOICES = {
 CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 GROUPS = {
     "essential": (
-        *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
-        *("conv2d in a graph", "conv2d under XLA", "keras layer"),
-        *(SHORT, "as circulated"),
+        *(BASELINE, "python loops", "numpy taps", "numpy im2col"),
+        *("conv2d in a graph", "conv2d under XLA", SHORT, "as circulated"),
     ),
-    "numpy": ("numpy taps", "numpy im2col", "numpy fft"),
-    "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
-    "lighter": ("depthwise",),
+    "numpy": ("numpy taps", "numpy im2col"),
+    "library": ("conv2d in a graph", "conv2d under XLA"),
     "all": tuple(VARIANTS),
 }

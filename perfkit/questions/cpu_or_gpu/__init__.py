@@ -32,17 +32,14 @@ from perfkit.questions.shared.benchmark import (
     sees_gpu,
     without_gpus,
 )
-from perfkit.questions.shared.models import MODELS, Model
+from perfkit.questions.shared.models import Model
 from perfkit.questions.shared.words import fact, failures, rates_behind
 
-_NONE = "none"
 # The second widest is trained on a larger batch too: that tells apart what weights cost
 # and what examples cost.
 _LARGER = 8
 _LARGEST_BATCH = 65_536
 _NO_GPU = "GPU"
-# The ways to bring a batch to the GPU, as variants have them.
-FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
 # What preparing told.
 CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
@@ -53,11 +50,6 @@ _ONE_CORE = "`taskset -c 0 python train.py` trains on one core and frees the oth
 _BEFORE_WORK = (
     "More arithmetic units do not shorten the part before any work; a faster core, XLA "
     "and several steps per call can."
-)
-_FEEDS = (
-    (FLOATS, trainings.as_floats, "Each step's batch comes from memory, as floats."),
-    (BYTES, trainings.as_bytes, "It comes as bytes and becomes floats on the GPU."),
-    (AHEAD, trainings.ahead, "It comes while the GPU works on the step before."),
 )
 
 
@@ -78,12 +70,6 @@ class CpuOrGpu(Experiment):
         int, Range(2, 8, help="How many widths to time, ends included")
     ] = 4
     batch: Annotated[int, Range(8, 8192, unit="examples", help="In a batch")] = 64
-    yours: Annotated[
-        str, Choice((_NONE, *MODELS), help="A model to measure and put on the curve")
-    ] = _NONE
-    weights: Annotated[
-        int, Range(0, 10**9, help="Of your own dense network; 0 for none")
-    ] = 0
 
     name = "cpu-or-gpu"
 
@@ -113,17 +99,18 @@ class CpuOrGpu(Experiment):
         return (*along, Size(along[-2].width, larger))
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Both devices at each size, then what only a GPU can show."""
+        """Both devices at each size, and why there is no GPU where one may be meant."""
         trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
-        if self.yours != _NONE:
-            trained.append((MODELS[self.yours], self.batch))
         variants = [variant for pair in trained for variant in self._on_both(*pair)]
-        if self.devices == "here":
-            variants += self._on_the_wire()
+        if self.devices == "here" and not self._uses_gpu:
+            why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
+            nothing = functools.partial(iter, ())
+            does = "All widths on a GPU."
+            variants.append(Variant(_NO_GPU, nothing, does, unavailable=why_not))
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Count the cores, and the work of the reader's model."""
+        """Count the cores; refuse a GPU that TensorFlow cannot use."""
         if self._uses_gpu and not sees_gpu():
             raise RunError(
                 "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "
@@ -131,9 +118,6 @@ class CpuOrGpu(Experiment):
             )
         without_gpus()
         yield Note(CORES, benchmark.granted())
-        if self.yours != _NONE:
-            flops = trainings.flops_of(self.yours, self.batch)
-            yield Note(numbers.YOURS, {"flops": flops})
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""
@@ -141,7 +125,7 @@ class CpuOrGpu(Experiment):
 
     def result(self, measured: Measurement) -> Result:
         """What a run at the question's sizes shows in numbers."""
-        return numbers.result(measured, self.sizes, self.yours, self.weights)
+        return numbers.result(measured, self.sizes)
 
     @property
     def _uses_gpu(self) -> bool:
@@ -154,34 +138,19 @@ class CpuOrGpu(Experiment):
         return trainings.ONE_CORE, trainings.ALL_CORES
 
     def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
-        before, stays = "", trainings.stays
+        before = ""
         for device in self._pair:
             name = numbers.name_of(device.name, model.name, batch)
             why_not = _why_not(device)
             yield Variant(
                 name,
-                functools.partial(trainings.train, device, model, batch, stays),
+                functools.partial(trainings.train, device, model, batch),
                 f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
-                code=trainings.code_of_training(device, model, stays),
+                code=trainings.code_of_training(device, model),
             )
             before = name
-
-    def _on_the_wire(self) -> Iterator[Variant]:
-        """How batches come to a GPU, at the widest; a sentence where there is none."""
-        model = trainings.dense(self.widest)
-        stays, why_not = numbers.name_of("GPU", model.name, self.batch), ""
-        if not self._uses_gpu:
-            why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
-            nothing = functools.partial(iter, ())
-            yield Variant(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
-        gpu = trainings.A_GPU
-        for name, feed, changes in _FEEDS:
-            work = functools.partial(trainings.train, gpu, model, self.batch, feed)
-            against = "" if why_not else stays if name == FLOATS else FLOATS
-            code = trainings.code_of_training(gpu, model, feed)
-            yield Variant(name, work, changes, against, why_not, code=code)
 
 
 def _why_not(device: Device) -> str:

@@ -4,10 +4,9 @@ from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure, Kind
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.findings.record import Finding
-from perfkit.findings.text import one_line
 from perfkit.questions import result_of
 from perfkit.questions.cpu_or_gpu.numbers import PAYS, Crossing, Curve, Result
 
@@ -44,28 +43,12 @@ def crossover(finding: Finding) -> Figure:
         )
         for point in result.points
     ]
-    marks += [
-        Mark(
-            dot.width,
-            dot.gain.value,
-            (dot.gain.low, dot.gain.high),
-            RED,
-            "^",
-            one_line(dot.name, 30),
-            hollow=not dot.measured,
-        )
-        for dot in result.dots
-    ]
 
     def behind(axes: Axes) -> None:
         if curve:
             _draw_curve(axes, curve, crossing)
 
     caption = [*_LEGEND, _OUTCOMES.get(crossing.kind) or f"It pays {crossing.place}"]
-    if any(not dot.measured for dot in result.dots):
-        caption.append("△ your network, read off the curve, not measured")
-    if any(dot.measured for dot in result.dots):
-        caption.append("▲ your model, measured, at the width with as much arithmetic")
     return curves.over_sizes(
         finding,
         topic,

@@ -3,24 +3,20 @@
 import collections
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Estimate
-from perfkit.findings.reading import note_as
-from perfkit.questions.cpu_or_gpu import work
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.questions.cpu_or_gpu.work import Size, cost
 from perfkit.questions.shared.costs import Costs, Floats, fitted
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
-# What preparing told of the reader's model.
-YOURS = "yours"
 PAYS = WORTH_KNOWING
 # No machine gains so much, nor does so much in a second; a file may hold anything.
 _SOUND = 1e12
@@ -92,36 +88,6 @@ class Curve:
     def _nodes(self) -> Floats:
         return np.asarray(np.log([point.size.width for point in self.points]))
 
-    def at(self, width: float) -> Estimate:
-        """The gain at a width within the curve."""
-        x = np.log(self.widths)
-        value, low, high = (float(np.interp(np.log(width), x, y)) for y in self.gains)
-        return Estimate(value=value, low=low, high=high)
-
-    def width_of(self, values: Iterable[float], value: float) -> float | None:
-        """Return the width at which ``values`` reach ``value``; None off the curve."""
-        x = np.array([*values])
-        if not x[0] <= value <= x[-1]:
-            return None
-        return float(np.exp(np.interp(np.log(value), np.log(x), np.log(self.widths))))
-
-
-@dataclass(frozen=True)
-class Dot:
-    """What the second device gains with a network of the reader's.
-
-    Attributes:
-        name: Of the network.
-        width: Of the dense network whose step has as much arithmetic.
-        gain: As a ratio.
-        measured: Whether that was measured; else it is read off the curve.
-    """
-
-    name: str
-    width: float
-    gain: Estimate
-    measured: bool
-
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
@@ -166,7 +132,6 @@ class Result:
             have; None with fewer than three widths: through two there is a line, and
             no shape.
         crossing: Where that begins to pay.
-        dots: The reader's models, where the curve reaches them.
     """
 
     devices: tuple[str, str]
@@ -174,7 +139,6 @@ class Result:
     fits: dict[str, Costs]
     curve: Curve | None
     crossing: Crossing
-    dots: tuple[Dot, ...]
 
     @property
     def off_curve(self) -> tuple[Point, ...]:
@@ -183,10 +147,8 @@ class Result:
         return tuple(p for p in self.points if p.size.batch != batch)
 
 
-def result(
-    measured: Measurement, sizes: Sequence[Size], yours: str = "", weights: int = 0
-) -> Result:
-    """Work it out, with a model and a network of so many weights on the curve."""
+def result(measured: Measurement, sizes: Sequence[Size]) -> Result:
+    """Work it out."""
     pair, fits = PAIRS[0], dict[str, Costs]()
     for device in itertools.chain.from_iterable(PAIRS):
         steps = {
@@ -217,7 +179,6 @@ def result(
         fits=fits,
         curve=curve,
         crossing=_crossing(curve) if curve else Crossing(kind="open"),
-        dots=tuple(_dots(measured, pair, curve, yours, weights)) if curve else (),
     )
 
 
@@ -232,24 +193,6 @@ def _gain(
 
 def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-def _dots(
-    measured: Measurement,
-    pair: tuple[str, str],
-    curve: Curve,
-    yours: str,
-    weights: int,
-) -> Iterator[Dot]:
-    note = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
-    flops = note_as(float, note.get("flops")) or 0.0
-    along = (cost(width, curve.batch).flops for width in curve.widths)
-    compared = _gain(measured, pair, yours, curve.batch)
-    if compared and (width := curve.width_of(along, flops)):
-        gain = Estimate(value=compared.ratio, low=compared.low, high=compared.high)
-        yield Dot(yours, width, gain, measured=True)
-    if width := curve.width_of(map(work.weights, curve.widths), weights):
-        yield Dot(f"{weights:,} weights", width, curve.at(width), measured=False)
 
 
 def _crossing(curve: Curve) -> Crossing:

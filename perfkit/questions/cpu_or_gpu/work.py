@@ -3,12 +3,9 @@
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from perfkit.engine.tick import READY, Yielded, every
 from perfkit.errors import RunError
@@ -21,9 +18,7 @@ from perfkit.questions.shared.benchmark import (
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
-from perfkit.questions.shared.models import MODELS, Model, products
-
-Pair = tuple[Any, Any]
+from perfkit.questions.shared.models import Model
 
 CPU, GPU = "CPU:0", "GPU:0"
 # What an environment may have set to keep TensorFlow from the cores that there are.
@@ -48,10 +43,6 @@ class Device:
     place: str
     take: Callable[[], None]
     sources: tuple[Callable[[], None], ...] = ()
-
-
-# How batches come to a device from memory.
-Feed = Callable[[Device, list[Pair]], Iterable[Pair]]
 
 
 def _all_cores() -> None:
@@ -128,12 +119,6 @@ def dense(width: int) -> Model:
     return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
 
 
-def flops_of(name: str, batch: int) -> float:
-    """Multiplications and additions in a step of a named model; builds it."""
-    first, *later = filter(None, map(products, MODELS[name].build().layers))
-    return float(2 * batch * (2 * first + 3 * sum(later)))
-
-
 def _dense(width: int) -> "keras.Model":
     layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
     logits = keras.layers.Dense(_CLASSES)
@@ -141,103 +126,23 @@ def _dense(width: int) -> "keras.Model":
     return model
 
 
-def code_of_training(device: Device, model: Model, feed: Feed) -> str:
+def code_of_training(device: Device, model: Model) -> str:
     """The lines of a training on a device, as a reader types them."""
-    return code_of(*device.sources, model.build, *_SHOWN[feed], compiled, loop)
+    return code_of(*device.sources, model.build, compiled, loop)
 
 
-# Different batches in memory, so that none is at hand from the step before.
-_BATCHES = 4
-_LARGEST_BYTE = 255
-
-
-def train(device: Device, model: Model, batch: int, feed: Feed) -> Iterator[Yielded]:
-    """Train a fresh network on a device, step after step, without an end.
+def train(device: Device, model: Model, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network on a batch that stays on a device, without an end.
 
     This process uses no other device from now on.
     """
     device.take()
     # As a graph; a step does not wait for the device.
     step = compiled(step_of(built(device, model)))
-    batches = feed(device, [_in_memory(model, batch, seed) for seed in range(_BATCHES)])
+    with tf.device(device.place):
+        there = tuple(tf.identity(tf.constant(part)) for part in model.batch(batch))
     yield READY
-    yield from every(loop(batches, step), sync=wait)
-
-
-def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
-    """One batch crosses, before the first step."""
-    return itertools.repeat(next(as_floats(device, pairs)))
-
-
-def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
-    """Four bytes of each number cross, when the step wants them."""
-    there = [(_scaled(pixels), labels) for pixels, labels in pairs]
-    return _brought(device, there, lambda features: features)
-
-
-def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
-    """One byte of each number crosses; the device makes floats of them."""
-    return _brought(device, pairs, _made_floats())
-
-
-def _made_floats() -> Callable[[Any], Any]:
-    def unpacked(pixels: Any) -> Any:
-        return tf.cast(pixels, tf.float32) / _LARGEST_BYTE
-
-    return unpacked
-
-
-def _brought(
-    device: Device, pairs: list[Pair], unpacked: Callable[[Any], Any]
-) -> Iterator[Pair]:
-    """Copy one batch after another from the computer's own memory, round and round."""
-    with tf.device(CPU):
-        there = [tuple(map(tf.constant, pair)) for pair in pairs]
-
-    # Outside of a graph the copy of the first round is kept for all others.
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def brought(features: tf.Tensor, labels: tf.Tensor) -> Pair:
-        with tf.device(device.place):
-            return unpacked(tf.identity(features)), tf.identity(labels)
-
-    for features, labels in itertools.cycle(there):
-        here = brought(features, labels)
-        yield here
-
-
-def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
-    """Four bytes of each number cross while the device works on the step before."""
-    pixels, labels = map(np.stack, zip(*pairs, strict=True))
-    batches: Iterable[Pair] = _prefetched(_scaled(pixels), labels, f"/{device.place}")
-    return batches
-
-
-def _prefetched(features: Any, labels: Any, device: str) -> Any:
-    copy = tf.data.experimental.prefetch_to_device(device, buffer_size=2)
-    batches = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
-    batches = batches.apply(copy)
-    return batches
-
-
-# The functions whose lines a reader is shown of each way that batches come.
-_SHOWN: dict[Feed, tuple[Callable[..., Any], ...]] = {
-    stays: (),
-    as_floats: (_brought,),
-    as_bytes: (_made_floats, _brought),
-    ahead: (_prefetched,),
-}
-
-
-def _in_memory(model: Model, batch: int, seed: int) -> Pair:
-    """A batch whose numbers are bytes, as pixels are."""
-    _, labels = model.batch(batch, seed)
-    random = np.random.default_rng(seed)
-    shape = (batch, *model.shape)
-    return random.integers(_LARGEST_BYTE + 1, size=shape, dtype=np.uint8), labels
-
-
-def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
+    yield from every(loop(itertools.repeat(there), step), sync=wait)
 
 
 def built(device: Device, model: Model) -> "keras.Model":

@@ -11,19 +11,18 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
-from perfkit.findings.record import Fact, Finding, Verdict
+from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.questions import unknown
@@ -106,7 +105,7 @@ class DataPipeline(Experiment):
         decode = functools.partial(self._run, DECODE_LIMIT)
         if DECODE_LIMIT in self._names:
             does = "All cores only decode whole images."
-            code = code_of(decoding.with_tensorflow)
+            code = code_of(decoding.only_decoded)
             variants[DECODE_LIMIT] = Variant(DECODE_LIMIT, decode, does, code=code)
         return variants
 
@@ -142,16 +141,6 @@ class DataPipeline(Experiment):
     def result(self, measured: Measurement) -> "Result":
         """Which share of a step each variant waits for its batch."""
         return Result(waits=waits_of(measured))
-
-    @staticmethod
-    def reveal(finding: Finding) -> str:
-        """Answer the claims in circulation that this finding can answer."""
-        return "\n".join(
-            "\n    ".join(
-                (f"{claim.says} {claim.answer.capitalize()}.", *claim.because)
-            )
-            for claim in claims(finding)
-        )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
@@ -214,14 +203,6 @@ class DataPipeline(Experiment):
         return cache.folder() / shared_images.folder_name(self.count)
 
 
-Answer = Literal[
-    "not so",
-    "so here",
-    "not so here",
-    "mixed",
-    "too noisy to say",
-    "cannot be tested here",
-]
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
 _READ = (
@@ -272,78 +253,20 @@ class Result:
     waits: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim as it is usually put, whether it holds here, and what was measured."""
-
-    says: str
-    answer: Answer
-    because: tuple[str, ...]
-
-
-def claims(finding: Finding) -> tuple[Claim, ...]:
-    """The claims in circulation that a finding of this question answers.
-
-    The variants that they need are in the groups ``essential``, ``augmentation``,
-    ``python`` and ``formats``.
-    """
-    mapped, arrays = ("parallel map", "prefetch"), ("numpy", "batch first")
-    loops = ("numpy by element", "batch first")
-    variants = tuple(trial.variant for trial in finding.trials)
-    answered = (
-        _on_gpu(finding, "Augmentation in map runs on the GPU.", variants, mapped),
-        _on_gpu(finding, "Vectorised preprocessing uses the GPU.", arrays, loops),
-        _records(finding),
-    )
-    return tuple(filter(None, answered))
-
-
-def _on_gpu(
-    finding: Finding, says: str, fed_by: tuple[str, ...], compared: tuple[str, ...]
-) -> Claim | None:
-    """Answer by where the batches of some variants lay; tell how fast others are."""
-    places = _places(t for t in finding.trials if t.variant in fed_by)
-    if not places:
-        return None
-    on_gpu = any(place.gpu_bytes > 0 or "GPU" in place.batch for place in places)
-    size = units.size(max(place.gpu_bytes for place in places))
-    devices = " and ".join(sorted({place.batch for place in places}))
-    # A machine without a GPU says nothing of what runs on one.
-    answer: Answer = "cannot be tested here"
-    reason = "The same pipeline ran without a GPU, so it needs none."
-    if any(place.gpus for place in places):
-        answer = "so here" if on_gpu else "not so"
-        reason = f"Making a batch took {size} of the GPU's memory."
-    where = f"The pipeline delivered its batches on {devices}."
-    rates = [c for c in finding.comparisons if c.variant in compared]
-    return Claim(
-        says, answer, (where, reason, *(f"Measured: {_ratio(c)}" for c in rates))
-    )
-
-
 def _places(trials: Iterable[Trial]) -> list[Place]:
     notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
     return [place for place in notes if place]
 
 
-def _records(finding: Finding) -> Claim | None:
-    names = [method.name for method in VARIANTS.values() if method.form]
-    compared = [c for c in finding.comparisons if c.variant in names]
-    verdicts = {c.verdict for c in compared if c.baseline == "prefetch"}
-    if not verdicts:
-        return None
-    answer: Answer = "so here" if verdicts == {"faster"} else "not so here"
-    if "faster" in verdicts and verdicts & {"slower", "no difference shown"}:
-        answer = "mixed"
-    elif "too noisy to say" in verdicts:
-        answer = "too noisy to say"
-    says = "TFRecord is faster than a folder of files."
-    return Claim(says, answer, (*map(_ratio, compared), _READ))
-
-
-def _ratio(c: Comparison) -> str:
-    runs = f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}"'
-    return f"{runs} ({c.judgement})."
+def _made_on(places: Iterable[Place]) -> Iterator[Fact]:
+    """Where the batches lay, and what making them took of a GPU's memory."""
+    places = tuple(places)
+    if places:
+        devices = " and ".join(sorted({place.batch for place in places}))
+        size = units.size(max(place.gpu_bytes for place in places))
+        took = f"; one took {size} of the GPU's memory"
+        on_gpu = any(place.gpus for place in places)
+        yield Fact("Batches were made on", f"{devices}{took if on_gpu else ''}")
 
 
 def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
@@ -354,8 +277,9 @@ def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
         if name in result.waits:
             label = f"Share of a step that waits for data, {quoted(name)}"
             facts.append(Fact(label, units.percent(result.waits[name])))
+    places = _places(measured.trials)
     # Where no trial saw a GPU, the processor computed the model.
-    if facts and not any(place.gpus for place in _places(measured.trials)):
+    if facts and not any(place.gpus for place in places):
         because.append(_SHARED_CORES)
     for method in _timed_methods(measured):
         if reason := method.excluded or _too_large(measured, method):
@@ -363,6 +287,7 @@ def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     if images:
         because.append(_READ)
         facts += _fed(images)
+    facts += _made_on(places)
     verdict = race.verdict(
         warnings=tuple(_costs(measured, best, result)),
         because=tuple(because),

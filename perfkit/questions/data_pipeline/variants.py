@@ -122,21 +122,6 @@ def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> An
     return dataset
 
 
-@_method(
-    "frozen cache",
-    "cache",
-    keeps=True,
-    excluded="every epoch sees the same augmented images",
-)
-def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
-    """A trap: augmented images kept in memory, so that every epoch is the same."""
-    dataset = files.take(count)
-    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.cache().repeat()
-    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
-    return dataset
-
-
 def one_file(record_file: Any, draws: Any, example: Any, batch: Any) -> Any:
     """Read one TFRecord file."""
     dataset = tf.data.TFRecordDataset(record_file).repeat()
@@ -258,7 +243,7 @@ _TOGETHER = {
     "essential": ("parallel map", _FILES, "cache", "crop while decoding"),
     "formats": (_FILES, "tfrecord jpeg", "tfrecord raw"),
     "augmentation": (
-        *(_FILES, "cache", "frozen cache", "batch first"),
+        *(_FILES, "cache", "batch first"),
         *("augment in model", "crop while decoding"),
     ),
     "python": ("python generator", _FILES, "numpy", "numpy by element"),

@@ -27,7 +27,6 @@ from perfkit.questions.execution_mode.variants import (
     FIT,
     GROUPS,
     VARIANTS,
-    Kind,
     MakeStep,
     Method,
 )
@@ -58,9 +57,6 @@ class ExecutionMode(Experiment):
     variants: Annotated[
         str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
     ] = "modes"
-    epoch: Annotated[
-        int, Range(5, 1000, unit="steps", help="In an epoch that observers watch")
-    ] = 50
 
     name = "execution-mode"
     choices = CHOICES
@@ -83,7 +79,7 @@ class ExecutionMode(Experiment):
         """Refuse variants that learn something else, or do what another does here."""
         without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
-        job = Job(self.model, self.batch, self.epoch)
+        job = Job(self.model, self.batch)
         methods, function = self._methods, type(self).function
         refused = modes.alike(methods, xla=modes.uses_xla(job.network()))
         methods.pop(OWN, None)
@@ -94,7 +90,7 @@ class ExecutionMode(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""
-        return _judge(measured, batch=self.batch, epoch=self.epoch)
+        return _judge(measured, self.batch)
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -117,37 +113,21 @@ class ExecutionMode(Experiment):
         # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         method = self._methods[name]
-        job = Job(self.model, self.batch, self.epoch, seed, feed=method.feed)
+        job = Job(self.model, self.batch, seed, feed=method.feed)
         return method.run(job, job.network())
 
 
-# The kind of a group whose variants are switched on one by one, by its baseline.
-_COST_KINDS: dict[str, Kind] = {modes.GRAPH: "retracing", modes.UNWATCHED: "observer"}
-# Headlines where nothing of a kind is shown to cost anything, and what to do then.
-_FREE: dict[Kind, tuple[str, str]] = {
-    "retracing": (
-        "No cost of retracing is shown in the steady state here.",
-        "Look at the number of traces, and at the first call of each.",
-    ),
-    "observer": (
-        "Keep the observers that you read: each costs less than 10 %, if anything.",
-        "",
-    ),
-}
-
-
-def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
+def _judge(measured: Measurement, batch: int) -> Verdict:
     """Say what a run shows of the group that its baseline is the first of.
 
-    A step had ``batch`` examples, an epoch that observers watch ``epoch`` steps.
+    A step had ``batch`` examples.
     """
-    facts, kind = [*_facts(measured, epoch)], _COST_KINDS.get(measured.baseline)
-    if kind and _costs(measured, kind):
-        verdict = _of_costs(measured, kind)
+    facts = [*_facts(measured)]
+    if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
+        verdict = _of_costs(measured, costs)
         return replace(verdict, facts=tuple(facts), because=failures(measured))
-    # Without any cost a group whose baseline is no mode has nothing to race.
-    choices = CHOICES if measured.baseline in CHOICES else {}
-    race = Race(measured, choices, "examples")
+    race = Race(measured, CHOICES, "examples")
+    facts += _paid_back(measured, race, batch)
     paid = pay_back(measured, race.winner, race.baseline) if race.won else None
     warnings: tuple[str, ...] = ()
     # What one round cannot show is no reason to think twice.
@@ -158,6 +138,14 @@ def _judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     if rival and FIT not in (race.winner, race.baseline):
         facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
     return replace(race.verdict(warnings=warnings), facts=tuple(facts))
+
+
+def _paid_back(measured: Measurement, race: Race, batch: int) -> Iterator[Fact]:
+    """When each mode has paid back its first call against the baseline."""
+    for name in race.runners:
+        paid = pay_back(measured, name, race.baseline)
+        if paid and name != race.baseline:
+            yield Fact(f"{name}, with its first call", paying(paid, batch))
 
 
 def paying(paid: PayBack, batch: float) -> str:
@@ -174,16 +162,18 @@ def paying(paid: PayBack, batch: float) -> str:
     }[paid.paying]
 
 
-def _of_costs(measured: Measurement, kind: Kind) -> Verdict:
-    """The verdict on what was switched on one by one: what costs most, if anything."""
-    costs = _costs(measured, kind)
+def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
+    """The verdict on what is traced again: what costs most, if anything."""
     if slower := [cost for cost in costs if cost.verdict == "slower"]:
         return _of_worst(measured, slower)
     if noisy := [c.variant for c in costs if c.verdict == "too noisy to say"]:
         headline = f"This run does not show whether {listed(noisy)} costs anything."
         return Verdict(headline=headline, sure="not known yet")
-    headline, advice = _FREE[kind]
-    return Verdict(headline=headline, sure=sure_of_all(costs), next=advice)
+    return Verdict(
+        headline="No cost of retracing is shown in the steady state here.",
+        sure=sure_of_all(costs),
+        next="Look at the number of traces, and at the first call of each.",
+    )
 
 
 def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
@@ -191,7 +181,6 @@ def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
     tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
     duration = f"{times} times as long" if times else "longer"
     method = VARIANTS[worst.variant]
-    untimed = "Only leaving it out was timed, so this change gains less."
     return Verdict(
         headline=method.do,
         much=f"With {quoted(method.name)} this training takes {duration}"
@@ -199,7 +188,6 @@ def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
         sure=worst.sure,
         interval=ends,
         edits=(_edit(method.read(), method.fix()),),
-        warnings=(untimed,) if method.untimed else (),
         next=f"{listed(tied)} may cost as much." if tied else "",
     )
 
@@ -212,29 +200,27 @@ def _edit(old: str, new: str) -> Edit:
     return Edit(old="\n".join(gone), new="\n".join(come))
 
 
-def _timed_methods(measured: Measurement, kind: Kind) -> list[Method]:
-    """The methods of a kind that were timed, in their usual order."""
+def _retracing(measured: Measurement) -> list[Method]:
+    """The ways to trace again that were timed, in their usual order."""
     names = {timing.variant for timing in measured.timings}
-    return [m for m in VARIANTS.values() if m.kind == kind and m.name in names]
+    return [m for m in VARIANTS.values() if m.kind == "retracing" and m.name in names]
 
 
-def _costs(measured: Measurement, kind: Kind) -> list[Comparison]:
+def _costs(measured: Measurement) -> list[Comparison]:
     """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (method for method in _timed_methods(measured, kind) if method.do)
+    guilty = (method for method in _retracing(measured) if method.do)
     compared = (measured.compare(method.name, method.against) for method in guilty)
     return list(filter(None, compared))
 
 
-def _facts(measured: Measurement, epoch: int) -> Iterator[Fact]:
+def _facts(measured: Measurement) -> Iterator[Fact]:
     defaults = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
     if defaults:
         uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
         yield Fact(f"{FIT}, without a setting for XLA", uses)
-    for name in (method.name for method in _timed_methods(measured, "retracing")):
+    for name in (method.name for method in _retracing(measured)):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if notes:
             # Each trial is a process of its own, and traces anew.
             traces, steps = notes[-1]["traces"], notes[-1]["steps"]
             yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps")
-    if any(method.do for method in _timed_methods(measured, "observer")):
-        yield Fact("Steps in an observed epoch", f"{epoch:,}")

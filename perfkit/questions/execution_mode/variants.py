@@ -14,7 +14,7 @@ from perfkit.engine.measurement import OWN
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.questions.base import UNWRITTEN, mistake_of
 from perfkit.questions.shared import loops
-from perfkit.questions.shared.code import Name, code_of
+from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import (
     Feed,
@@ -27,17 +27,15 @@ from perfkit.questions.shared.loops import (
 )
 from perfkit.questions.shared.race import Choice
 
-EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
-Kind = Literal["mode", "retracing", "observer"]
+EAGER, GRAPH, FIT = "eager loop", "tf.function", "fit"
+Kind = Literal["mode", "retracing"]
 Weights = NDArray[np.float64]
 # Of a model, an optimizer and a loss.
 MakeStep = Callable[[Any, Any, Any], Any]
 
-# Longer than any trial: the end of an epoch is what the observers' variants are about.
-_ENDLESS_STEPS, _ENDLESS_EPOCHS = 10**9, 10**6
+# Longer than any trial: what the end of an epoch costs is another question.
+_ENDLESS_STEPS = 10**9
 QUIET = {"verbose": 0}
-# Of an epoch's steps, as many batches as validation_split=0.2 holds back.
-VALIDATION_SHARE = 5
 # The note that says whether Keras, left to itself, compiles with XLA on this machine.
 BY_DEFAULT = "fit uses XLA"
 
@@ -101,52 +99,6 @@ def with_anew(batches: Any, step: Any) -> Iterator[int]:
         yield len(labels)
 
 
-def keeping() -> Any:
-    """Make a callback that keeps the losses of an epoch."""
-    import keras
-
-    class Keeping(keras.callbacks.Callback):  # type: ignore[misc]
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            self._losses: list[float] = []
-
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._losses.append(logs["loss"])
-
-    callback = Keeping()
-    return callback
-
-
-def watched(
-    job: Job,
-    network: Any,
-    *,
-    metrics: list[str] | None = None,
-    callback: Callable[[], Any] | None = None,
-    validates: bool = False,
-    **options: Any,
-) -> Iterator[Yielded]:
-    """Train with ``fit`` in epochs; ``options`` are as of ``fit``.
-
-    Metrics, a callback that is made or batches that are held back watch it.
-    """
-    prepared(job, network, metrics=metrics)
-    steps = job.epoch if job.steps is None else job.steps
-    epochs = _ENDLESS_EPOCHS if job.steps is None else 1
-    options = {"shuffle": False, "epochs": epochs} | QUIET | options
-    if validates:
-        held_back = job.first(max(1, job.epoch // VALIDATION_SHARE))
-        options["validation_data"] = held_back.batches()
-    fit = functools.partial(loops.fit, network, job.batches(), steps, **options)
-    watching = [callback()] if callback else []
-    yield READY
-    yield from loops.ticks(
-        lambda counting: fit(callbacks=[*watching, counting]),
-        examples=job.batch,
-        whole_epochs=steps,
-        sync=wait,
-    )
-
-
 def uses_xla(network: Any) -> bool:
     """Whether Keras compiles this network with XLA where nobody says anything of it."""
     network.compile(optimizer="sgd", loss="mse")
@@ -199,9 +151,8 @@ class Method:
         do: The sentence that advises a mode, or says what to do about a cost; "" for
             neither.
         fix: Reads the lines to write instead of what costs time.
-        untimed: Whether only leaving it out was timed, and not its ``fix``.
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
-            traced again; an ``"observer"`` watches ``fit``.
+            traced again.
         feed: That of the ``Job`` that it runs.
         xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
@@ -213,7 +164,6 @@ class Method:
     against: str = EAGER
     do: str = ""
     fix: Callable[[], str] = str
-    untimed: bool = False
     kind: Kind = "mode"
     feed: Feed = "even"
     xla: bool | None = None
@@ -311,7 +261,6 @@ _read_tensors = _loop(numbering, graph_of, with_tensors)
 _read_open = _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True)
 _dropping = functools.partial(loops.batched, drop_remainder=True)
 _retracing = functools.partial(Method, kind="retracing")
-_observer = functools.partial(Method, kind="observer", against=UNWATCHED)
 _RETRACING = (
     _retracing(
         "Python number",
@@ -369,61 +318,7 @@ _RETRACING = (
 )
 
 
-def _watched(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
-    """Read the lines of a ``fit`` in epochs."""
-    return functools.partial(_fit_lines, *parts, epochs=Name("epochs"), **options)
-
-
-_BY_CALLBACK = {"callbacks": Name("[callback]")}
-_HELD_BACK = {"validation_data": Name("held_back")}
-_OBSERVERS = (
-    _observer(
-        UNWATCHED,
-        watched,
-        "A fit without observers: no metrics, no callbacks, verbose=0.",
-        _watched(),
-        against=FIT,
-    ),
-    _observer(
-        "metrics",
-        functools.partial(watched, metrics=["accuracy"]),
-        'The same with metrics=["accuracy"].',
-        _watched(setup={"metrics": ["accuracy"]}),
-        do="Leave out metrics that you do not read.",
-        fix=_watched(),
-    ),
-    _observer(
-        "callback",
-        functools.partial(watched, callback=keeping),
-        "The same with a callback that keeps the loss of every batch.",
-        _watched(keeping, **_BY_CALLBACK),
-        do="Let the callback work once per epoch, not after each batch.",
-        fix=lambda: (
-            "class Keeping(keras.callbacks.Callback):\n"
-            "    def on_epoch_end(self, epoch, logs=None): ...\n"
-            "callback = Keeping()\n" + _watched(**_BY_CALLBACK)()
-        ),
-        untimed=True,
-    ),
-    _observer(
-        "progress bar",
-        functools.partial(watched, verbose=1),
-        "The same with verbose=1, the progress bar; it writes into a pipe here.",
-        _watched(verbose=1),
-        do="Switch the progress bar off.",
-        fix=_watched(),
-    ),
-    _observer(
-        "validation",
-        functools.partial(watched, validates=True),
-        "The same with validation after every epoch, on a fifth as many batches.",
-        _watched(**_HELD_BACK),
-        do="Validate less often.",
-        fix=_watched(**_HELD_BACK, validation_freq=5),
-        untimed=True,
-    ),
-)
-VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING, *_OBSERVERS)}
+VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING)}
 CHOICES = {
     method.name: Choice(method.do, method.read)
     for method in VARIANTS.values()
@@ -439,7 +334,6 @@ GROUPS = {
     ),
     "steps per execution": (FIT, "fit 8 steps", "fit 64 steps"),
     "retracing": (GRAPH, *(method.name for method in _RETRACING)),
-    "observers": tuple(method.name for method in _OBSERVERS),
 }
 
 

@@ -119,7 +119,7 @@ def make() -> Generator[Note, None, Images]:
 
 
 def decode(*, one_core: bool) -> Iterator[Yielded]:
-    """Decode them from memory, a process for each core."""
+    """Decode them from memory, on one core or on all."""
     if one_core:
         on_one_core()
     folder = cache.folder() / images.folder_name(_IMAGES_COUNT)

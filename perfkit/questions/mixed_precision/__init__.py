@@ -23,8 +23,6 @@ from perfkit.questions.mixed_precision.verdict import (
     CHOICES,
     CURVE,
     EXPECTED,
-    GROWTH,
-    SCALE,
     PrecisionResult,
     judge,
     read_result,
@@ -40,7 +38,6 @@ from perfkit.questions.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
-    GROUPS,
     PRECISIONS,
     Hardware,
     Precision,
@@ -48,20 +45,17 @@ from perfkit.questions.shared.precision import (
     unavailable,
 )
 
+_ALL = "precisions"
 # A training that learns is ended after so long, with the losses it has reached.
 _LEARNING_S = 5.0
-# Where the network that was asked about cannot train in float16, this one shows how
-# the loss is scaled.
-_SHOWS_SCALE = "dense"
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
 _LONGEST_STEP_S, _TIMES = 0.5, 10.0
 # A training that learns: examples in a batch, steps, and how many make up one loss.
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
-SCALED_STEPS = 72
-# Of a step that is tried: the examples in its first batch, the seconds below which it
-# is surely timed, those after which no other call is made, and the calls at most.
-_FEW, _MOMENT_S, _TOO_LONG_S, _CALLS = 8, 0.2, 5.0, 4
+# Of a step that is tried: its examples, the seconds after which no other call is made,
+# and the calls at most.
+_FEW, _TOO_LONG_S, _CALLS = 8, 5.0, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +68,8 @@ class MixedPrecision(Experiment):
     batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 64
     variants: Annotated[
         str,
-        Choice((*GROUPS, *PRECISIONS), many=True, help="Groups, or single precisions"),
-    ] = "precisions"
+        Choice((_ALL, *PRECISIONS), many=True, help="Precisions"),
+    ] = _ALL
     seeds: Annotated[
         int, Range(0, 8, help="How often each precision learns, to compare losses")
     ] = 3
@@ -86,18 +80,18 @@ class MixedPrecision(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The precisions that ``variants`` asks for, float32 always first."""
-        precisions, hardware = self._precisions, formats.read_hardware()
+        hardware = formats.read_hardware()
         return {
             name: Variant(
                 name,
                 functools.partial(training, self.model, name, self.batch),
                 precision.changes,
-                precision.against if precision.against in precisions else FLOAT32,
+                FLOAT32,
                 # Whether TensorFlow can use a GPU, only preparing finds out.
                 "" if hardware.gpu else unavailable(precision, hardware),
                 code=code_of_training(precision),
             )
-            for name, precision in precisions.items()
+            for name, precision in self._precisions.items()
         }
 
     def prepare(self) -> Iterator[Yielded]:
@@ -122,22 +116,17 @@ class MixedPrecision(Experiment):
         yield Note(REFUSED, missing | too_slow(step_s))
 
     def tries(self, measured: Measurement) -> Tries:
-        """Let each precision that was timed learn; then show how float16 scales."""
+        """Let each precision that was timed learn."""
         names = {timing.variant for timing in measured.timings}
-        precisions = self._precisions.values()
-        able = [p.name for p in precisions if p.name in names and not p.leaves_out]
+        able = [name for name in self._precisions if name in names]
         for seed in range(1, self.seeds + 1):
             for name in able:
                 learnt = functools.partial(learning, self.model, name, seed)
                 title = f"learning in {name}, seed {seed}"
                 yield Try(name=title, work=learnt, seconds=_LEARNING_S)
-            if seed == 1 and FLOAT16 in self._precisions:
-                model = self.model if FLOAT16 in names else _SHOWS_SCALE
-                scaled = functools.partial(scaling, model, seed)
-                yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
     def result(self, measured: Measurement) -> PrecisionResult:
-        """The losses in pairs, the loss scale and the memory."""
+        """The losses in pairs, and the memory."""
         return read_result(measured)
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -146,7 +135,7 @@ class MixedPrecision(Experiment):
 
     @property
     def _precisions(self) -> dict[str, Precision]:
-        return select(self.variants, GROUPS, PRECISIONS, FLOAT32)
+        return select(self.variants, {_ALL: tuple(PRECISIONS)}, PRECISIONS, FLOAT32)
 
 
 def expectations(precisions: Sequence[Precision], hardware: Hardware) -> dict[str, Any]:
@@ -209,21 +198,6 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
             yield Note(CURVE, curve | {"losses": list(means)})
 
 
-def scaling(name: str, seed: int) -> Iterator[Yielded]:
-    """Train in float16 and follow the loss scale, which grows soon here."""
-    network, _ = _built(name, PRECISIONS[FLOAT16], seed)
-    adam = keras.optimizers.Adam()
-    optimizer = keras.optimizers.LossScaleOptimizer(adam, dynamic_growth_steps=GROWTH)
-    optimizer.build(network.trainable_variables)
-    scales = [float(optimizer.dynamic_scale)]
-    yield READY
-    for _ in _learn(name, seed, network, optimizer, SCALED_STEPS):
-        scales.append(float(optimizer.dynamic_scale))
-        yield LEARNT_BATCH
-        if len(scales) % GROWTH == 1:
-            yield Note(SCALE, {"model": name, "scales": list(scales)})
-
-
 def _learn(
     name: str,
     seed: int,
@@ -240,17 +214,9 @@ def _learn(
 
 
 def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
-    """Time a step of a few examples, and one of all where that gives reason to doubt.
-
-    Where that would take too long, the time is worked out from two small steps.
-    """
-    sample, double = min(batch, _FEW), min(batch, 2 * _FEW)
-    once = _time_step(name, precision, sample)
-    if (at_most := once * batch / sample) <= _MOMENT_S:
-        return at_most
-    added = max(0.0, _time_step(name, precision, double) - once)
-    about = once + added / max(1, double - sample) * (batch - sample)
-    return about if about > _TOO_LONG_S else _time_step(name, precision, batch)
+    """About how long a step takes at most, worked out from one of a few examples."""
+    few = min(batch, _FEW)
+    return _time_step(name, precision, few) * batch / few
 
 
 def _time_step(name: str, precision: Precision, batch: int) -> float:

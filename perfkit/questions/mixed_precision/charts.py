@@ -3,11 +3,10 @@
 import itertools
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE, RED, Figure, Kind
+from perfkit.charts.canvas import Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import one_line
 from perfkit.questions import result_of
@@ -58,46 +57,8 @@ def _steps(count: float) -> str:
     return units.count(f"{count:,.0f}", "step")
 
 
-def loss_scale(finding: Finding) -> Figure:
-    """Draw the loss scale after each step, with the steps that changed nothing."""
-    title = f"{finding.experiment}: the loss scale of float16"
-    scale = _result(finding).scale
-    if scale is None:
-        return canvas.message(title, "No training in float16 reported its loss scale.")
-    steps = len(scale.scales) - 1
-    caption = (
-        "line: the factor on the loss before its gradients are taken",
-        "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
-    )
-
-    def fill(axes: Axes) -> None:
-        axes.set_yscale("log", base=2)
-        low, high = min(scale.scales) / 1.5, max(scale.scales) * 1.5
-        axes.set_ylim(low, high)
-        powers = [2.0**n for n in range(-60, 128) if low <= 2.0**n <= high]
-        ticks = powers[:: 1 + len(powers) // 9]
-        curves.ticks(axes, ticks, lambda value: f"{value:,.0f}")
-        axes.step(range(steps + 1), scale.scales, where="post", color=BLUE, lw=1.8)
-        at = [scale.scales[step - 1] for step in scale.skipped]
-        axes.plot(scale.skipped, at, "x", color=RED, ms=8, mew=2)
-        curves.along(axes, steps, units.significant, "training steps")
-
-    words = (
-        f"In {steps} steps it began at {scale.scales[0]:,.0f}, reached "
-        f"{max(scale.scales):,.0f} and ended at {scale.scales[-1]:,.0f}; "
-        f"{units.count(len(scale.skipped), 'step')} skipped"
-    )
-    label = "loss scale (logarithmic)"
-    return curves.picture(title, label, caption, [words], fill, right=40)
-
-
 KINDS: dict[str, Kind[Finding]] = {
     "losses": Kind(
         losses, "Does each learn the same", lambda f: bool(drawable_pairs(f))
-    ),
-    "loss scale": Kind(
-        loss_scale,
-        "How float16 scales its loss",
-        lambda f: _result(f).scale is not None,
     ),
 }

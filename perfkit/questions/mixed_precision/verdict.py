@@ -31,14 +31,10 @@ from perfkit.questions.shared.precision import (
 from perfkit.questions.shared.race import Choice, Race
 from perfkit.questions.shared.words import between, quoted
 
-# Notes of a training that learns, and of one that shows its loss scale ...
-CURVE, SCALE = "curve", "loss scale"
-# ... and of the whole run.
-EXPECTED = "expected"
-# No run notes more losses or scales than this, or larger ones.
+# The note of a training that learns, and that of the whole run.
+CURVE, EXPECTED = "curve", "expected"
+# No run notes more losses than this, or larger ones.
 _MOST, _LARGEST = 1000, 1e300
-# Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
-GROWTH = 8
 # Half the distance between 1 and the next number: what one rounding changes at most.
 _ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
 Alike = Literal[
@@ -75,26 +71,6 @@ class Curve:
         """The losses before the first NaN."""
         until = itertools.takewhile(lambda loss: loss is not None, self.losses)
         return tuple(float(loss) for loss in until if loss is not None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """The loss scale of a training in float16 after each step, the first before any."""
-
-    model: str
-    scales: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse what no run notes."""
-        sound = all(0 < scale < _LARGEST for scale in self.scales)
-        if not 1 < len(self.scales) <= _MOST or not sound:
-            raise ValueError("no loss scale")
-
-    @property
-    def skipped(self) -> tuple[int, ...]:
-        """The steps that changed nothing, because a gradient overflowed."""
-        pairs = itertools.pairwise(self.scales)
-        return tuple(step for step, (old, new) in enumerate(pairs, 1) if new < old)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,24 +134,20 @@ class PrecisionResult:
 
     Attributes:
         pairs: The losses of each precision beside those of float32.
-        scale: The loss scale of float16; None where no training showed it.
         memory: Bytes above the start at the peak, by precision: the median of the
             trials, the least and the most. Of the GPU where there is one.
     """
 
     pairs: tuple[Pairs, ...]
-    scale: Scale | None
     memory: dict[str, Estimate]
 
 
 def read_result(measured: Measurement) -> PrecisionResult:
     """Read from the notes of a run what its trainings showed."""
     tries = [trial.notes for trial in measured.trials if trial.is_try]
-    scales = filter(None, (note_as(Scale, notes.get(SCALE)) for notes in tries))
     curves = filter(None, (note_as(Curve, notes.get(CURVE)) for notes in tries))
     return PrecisionResult(
         pairs=tuple(_pairs(curves)),
-        scale=next(scales, None),
         memory=_memory(measured.trials),
     )
 
@@ -223,12 +195,11 @@ def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
     }
 
 
-_PLAIN = {name: p for name, p in PRECISIONS.items() if not p.leaves_out}
 # What a precision is called where it is advised, and what to write for it.
-_CALLED = {name: p.dtype if p.is_mixed else name for name, p in _PLAIN.items()}
+_CALLED = {name: p.dtype if p.is_mixed else name for name, p in PRECISIONS.items()}
 CHOICES = {
     name: Choice(f"Train with {_CALLED[name]}.", functools.partial(getattr, p, "line"))
-    for name, p in _PLAIN.items()
+    for name, p in PRECISIONS.items()
 }
 _LAST_LAYER = (
     "Write the line before you build the model, and give its last layer "
@@ -287,19 +258,13 @@ def _facts(
             label = f"{name}: expected, then seen"
             yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)
     # TF32, on by default, hides a part of what 16 bits gain.
-    for name in (name for name, p in _PLAIN.items() if p.is_mixed):
+    for name in (name for name, p in PRECISIONS.items() if p.is_mixed):
         if pair := measured.compare(name, NO_TF32):
             yield Fact(f"{name} against {NO_TF32}", pair.judgement, pair.ends)
     yield from map(_loss_fact, result.pairs)
     if last := [row[-1] for pair in result.pairs[:1] for row in pair.usual]:
         ends = f"{min(last):.3f} to {max(last):.3f}"
         yield Fact(f"Loss of {FLOAT32}, from seed to seed", ends)
-    if scale := result.scale:
-        skipped, steps = len(scale.skipped), len(scale.scales) - 1
-        yield Fact(
-            f"Loss scale of float16, {scale.model}, doubled every {GROWTH} good steps",
-            f"up to {max(scale.scales):,.0f}; {skipped} of {steps} steps skipped",
-        )
     for name, peak in result.memory.items():
         yield Fact(f"Memory at the peak, {name}", between(peak, units.size))
 

@@ -1,21 +1,19 @@
 """Batches of one network, trained from memory, and the memory they take."""
 
 import functools
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
+from perfkit.engine.tick import READY, Note, Tick, Yielded
 from perfkit.machine.limits import amounts_of
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS, Model, learnable
+from perfkit.questions.shared.models import MODELS, Model
 
 # Bytes by the names that Linux has for them; elsewhere nobody tells.
 _STATUS = Path("/proc/self/status")
@@ -53,56 +51,6 @@ def _first_gpu() -> list[str]:
     return [gpu.name.partition("device:")[2] for gpu in gpus]
 
 
-# Their output is their input, seen in another shape.
-_VIEWS = ("InputLayer", "Flatten", "Reshape")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """What a training step will hold, in bytes.
-
-    Attributes:
-        weights: The network's variables.
-        gradients: One for each trainable variable.
-        slots: What the optimizer keeps.
-        activations: Of one example: its own numbers and every layer's output.
-    """
-
-    weights: int
-    gradients: int
-    slots: int
-    activations: int
-
-    @property
-    def fixed(self) -> int:
-        """What does not depend on the batch."""
-        return self.weights + self.gradients + self.slots
-
-
-def forecast(network: "keras.Model", optimizer: "keras.Optimizer") -> Forecast:
-    """Add up a built network and an optimizer that was built for it."""
-    return Forecast(
-        weights=_bytes(network.variables),
-        gradients=_bytes(network.trainable_variables),
-        slots=_bytes(optimizer.variables),
-        activations=_of_example(network.input_shape, "float32")
-        + sum(
-            _of_example(layer.output.shape, layer.compute_dtype)
-            for layer in network.layers
-            if type(layer).__name__ not in _VIEWS
-        ),
-    )
-
-
-def _bytes(variables: Iterable[Any]) -> int:
-    return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
-
-
-def _of_example(shape: Iterable[int | None], dtype: str) -> int:
-    _, *sides = shape
-    return math.prod(side or 1 for side in sides) * int(tf.as_dtype(dtype).size)
-
-
 # Longer than any trial: what the end of an epoch costs is another question.
 _ENDLESS = 10**9
 # Steps after which a training holds all that it will ever hold.
@@ -110,10 +58,6 @@ STEPS_TO_FILL = 3
 # A batch is filled with copies of so many examples: their values cost no time, and
 # making them all would take more memory than training on them.
 _DIFFERENT = 64
-# Examples to learn from, and others to see what was learnt.
-_LEARNT, _HELD_OUT = 2048, 512
-# The loss is looked at after so many examples, and so often at most.
-_BETWEEN_LOOKS, _LOOKS = 512, 200
 
 
 def training(name: str, batch: int, steps: int = _ENDLESS) -> Iterator[Yielded]:
@@ -173,52 +117,6 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
     yield Note("batch", batch)
     yield from training(name, batch, STEPS_TO_FILL)
-
-
-def learning(name: str, batch: int, largest: int) -> Iterator[Yielded]:
-    """Train for real, and look at the loss of examples that were held out.
-
-    All batches up to the largest of a run learn from the same examples.
-    """
-    model = MODELS[name]
-    network, optimizer = _built(model)
-    # It does not wait for the device.
-    step = loops.compiled(loops.step_of(network, optimizer), autograph=False)
-    loss_of = loops.loss_function()
-    held_out, answers = map(tf.constant, learnable(model, _HELD_OUT, seed=1))
-    count = max(_LEARNT, largest)
-    examples, labels = map(tf.constant, learnable(model, count, seed=0))
-    # It is traced without having learnt anything from it.
-    variables = [*network.variables, *optimizer.variables]
-    before = [variable.numpy() for variable in variables]
-    step(examples[:batch], labels[:batch])
-    for variable, value in zip(variables, before, strict=True):
-        variable.assign(value)
-    losses = [float(loss_of(answers, network(held_out, training=False)))]
-    yield Note("batch", batch)
-    yield Note("losses", losses)
-    yield READY
-    position = since = 0
-    while len(losses) < _LOOKS:
-        indices = (position + tf.range(batch)) % count
-        step(tf.gather(examples, indices), tf.gather(labels, indices))
-        position, since = position + batch, since + batch
-        if since >= _BETWEEN_LOOKS:
-            loops.wait()
-            yield since
-            losses.append(float(loss_of(answers, network(held_out, training=False))))
-            yield Note("losses", list(losses))
-            yield Pause("looking at the loss")
-            since = 0
-
-
-def prepare(name: str) -> Iterator[Yielded]:
-    """Tell what a step will hold, and on what it will run; takes no GPU."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    tf.config.set_visible_devices([], "GPU")
-    network, optimizer = _built(MODELS[name])
-    yield Note("gpus", gpus)
-    yield Note("forecast", asdict(forecast(network, optimizer)))
 
 
 def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":

@@ -2,91 +2,44 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import mmap
-import os
-import signal
-import sys
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfkit.engine.tick import READY, TICK_S, Tick
-from perfkit.errors import RunError
+from perfkit.engine.tick import READY, every
 from perfkit.questions.shared import benchmark, loops
 from perfkit.questions.shared.later import keras, tf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from perfkit.engine.tick import Yielded
     from perfkit.questions.shared.images import Images
 
-    # Makes what decodes a file.
-    Decoder = Callable[[], Callable[[bytes], object]]
-    # Decodes with that as long as it is wanted.
-    Work = Callable[[Decoder, Callable[[], bool]], None]
-
 
 # Enough files to be worth it, without filling the memory with a folder of huge ones.
 _HELD = 256_000_000
-# What stands in the place of a count once its process has ended.
-_ENDED = -1
-# Each process starts elsewhere, so that they do not read the same bytes at once.
-_APART = 37
 
 
-def with_tensorflow() -> Callable[[bytes], object]:
-    """Give ``tf.io.decode_jpeg`` as the pipelines call it."""
-    # As many processes as cores would fight for them.
+def only_decoded(files: Any, cores: int) -> Any:
+    """Decode files in memory on so many cores, without an end, and give the shapes."""
+
+    def decode(file: Any) -> Any:
+        return tf.shape(tf.io.decode_jpeg(file, channels=3))
+
+    shapes = tf.data.Dataset.from_tensor_slices(files).repeat()
+    shapes = shapes.map(decode, num_parallel_calls=cores, deterministic=False)
+    return shapes.batch(8)
+
+
+def limit(images: Images) -> Iterator[Yielded]:
+    """Decode on every core that the process may use, and do nothing else."""
     benchmark.without_gpus()
-
-    def decode(file: bytes) -> object:
-        return tf.io.decode_jpeg(file, channels=3)
-
-    return decode
-
-
-def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielded]:
-    """Decode on every core and nothing else; the images of all cores are counted.
-
-    It has to be called before the process has run anything in TensorFlow. Each process
-    makes a decoder of its own.
-    """
-    files = _in_memory(images)
-    workers = benchmark.granted()
-    # All processes share this memory, and each writes a number of eight bytes.
-    counts = np.frombuffer(mmap.mmap(-1, 8 * workers), np.int64)
-    start = _fork if sys.platform == "linux" else _thread
-    works = (functools.partial(_decode_all, n, files, counts) for n in range(workers))
-    ends = [start(work, decoder) for work in works]
-    try:
-        while not counts.all():
-            time.sleep(0.001)
-        total = _total(counts)
-        yield READY
-        while True:
-            before = total
-            while total == before:
-                time.sleep(TICK_S)
-                total = _total(counts)
-            yield Tick(total - before)
-    finally:
-        for end in ends:
-            end()
-
-
-def _total(counts: NDArray[np.int64]) -> int:
-    """Images that all processes have decoded so far."""
-    copy = counts.copy()
-    if _ENDED in copy:
-        raise RunError("One of the processes that decode ended before its time.")
-    return int(copy.sum())
+    shapes = only_decoded(_in_memory(images), benchmark.granted())
+    yield READY
+    yield from every(map(len, shapes))
 
 
 def _in_memory(images: Images) -> list[bytes]:
@@ -98,44 +51,6 @@ def _in_memory(images: Images) -> list[bytes]:
         if size > _HELD:
             break
     return files
-
-
-def _fork(work: Work, decoder: Decoder) -> Callable[[], object]:
-    parent = os.getpid()
-    if child := os.fork():
-        return functools.partial(_end, child)
-    try:
-        work(decoder, lambda: os.getppid() == parent)
-    finally:
-        os._exit(1)
-
-
-def _end(child: int) -> None:
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
-    ended, decode = threading.Event(), decoder()
-    arguments = (lambda: decode, lambda: not ended.is_set())
-    threading.Thread(target=work, args=arguments, daemon=True).start()
-    return ended.set
-
-
-def _decode_all(
-    worker: int,
-    files: Sequence[bytes],
-    counts: NDArray[np.int64],
-    decoder: Decoder,
-    is_wanted: Callable[[], bool],
-) -> None:
-    try:
-        decode = decoder()
-        for count in itertools.takewhile(lambda _: is_wanted(), itertools.count(1)):
-            decode(files[(worker * _APART + count) % len(files)])
-            counts[worker] = count
-    finally:
-        counts[worker] = _ENDED
 
 
 # Brightness moves by at most this much, of 1.

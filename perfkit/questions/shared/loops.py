@@ -212,7 +212,6 @@ def ticks(
     fit: Callable[[keras.callbacks.Callback], object],
     *,
     examples: int,
-    whole_epochs: int = 0,
     sync: Callable[[], object] = lambda: None,
     stepped: Callable[[int], object] = lambda steps: None,
 ) -> Iterator[Told]:
@@ -221,14 +220,12 @@ def ticks(
     Args:
         fit: Calls ``model.fit`` with the callback it is given among the others.
         examples: In a batch.
-        whole_epochs: Steps of an epoch, so that each tick holds whole epochs with all
-            that their ends cost; 0 to end ticks anywhere.
         sync: Waits for the device; called once per tick, just before it ends.
         stepped: Told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
     tick = _OpenTick(turnstile, examples, sync, stepped)
-    yield from turnstile.run(lambda: fit(tick.callback(whole_epochs)))
+    yield from turnstile.run(lambda: fit(tick.callback()))
 
 
 @dataclass
@@ -245,12 +242,11 @@ class _OpenTick:
     is_first: bool = True
 
     def reach(self, step: int) -> None:
-        """Add the steps since the last call: an execution may hold several."""
-        self.add(step - self.reached)
-        self.reached = step
+        """Add the steps since the last call: an execution may hold several.
 
-    def add(self, steps: int) -> None:
-        """Count steps; end the tick if it is the first call or long enough."""
+        The tick ends if it is the first call or long enough.
+        """
+        steps, self.reached = step - self.reached, step
         self.steps += steps
         self.stepped(steps)
         if self.is_first or time.perf_counter() - self.began >= TICK_S:
@@ -263,16 +259,13 @@ class _OpenTick:
             self.turnstile.tell(Tick(self.steps * self.examples))
             self.is_first, self.steps, self.began = False, 0, time.perf_counter()
 
-    def callback(self, whole_epochs: int) -> Any:
-        """The callback that counts: every step, or so many at the end of an epoch."""
-        calls: dict[str, Any] = {
-            "on_epoch_begin": lambda epoch, logs: setattr(self, "reached", 0),
-            "on_train_batch_end": lambda batch, logs: self.reach(batch + 1),
-        }
-        if whole_epochs:
-            calls = {"on_epoch_end": lambda epoch, logs: self.add(whole_epochs)}
-        calls["on_train_end"] = lambda logs: self.end()
-        return keras.callbacks.LambdaCallback(**calls)
+    def callback(self) -> Any:
+        """The callback that counts every step."""
+        return keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: setattr(self, "reached", 0),
+            on_train_batch_end=lambda batch, logs: self.reach(batch + 1),
+            on_train_end=lambda logs: self.end(),
+        )
 
 
 Feed = Literal["even", "ragged", "changing"]
@@ -288,7 +281,6 @@ class Job:
     Attributes:
         model: A name of ``perfkit.questions.shared.models``.
         batch: Examples in a batch.
-        epoch: Steps after which ``fit`` ends an epoch, where it makes epochs.
         seed: Of the weights and the examples.
         steps: How many to make; None for no end.
         feed: ``"even"`` batches have ``batch`` examples. Of ``"ragged"`` ones every
@@ -298,7 +290,6 @@ class Job:
 
     model: str
     batch: int
-    epoch: int = 50
     seed: int = 0
     steps: int | None = None
     feed: Feed = "even"

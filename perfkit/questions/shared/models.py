@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perfkit.questions.shared.images import jpeg
 from perfkit.questions.shared.later import keras, layers, tf
 
 if TYPE_CHECKING:
@@ -49,15 +50,6 @@ class Model:
         examples = random.standard_normal((count, *self.shape), np.float32)
         labels = random.integers(self.classes, size=count, dtype=np.int32)
         return examples, labels
-
-
-def products(layer: Any) -> int:
-    """Multiplications in a layer for one example, forward; 0 where it has no kernel."""
-    if (kernel := getattr(layer, "kernel", None)) is None:
-        return 0
-    # A kernel is used at every place of a picture, and once without one.
-    places = (side or 1 for side in layer.output.shape[1:-1])
-    return math.prod(map(int, (*kernel.shape, *places)))
 
 
 def _logits(classes: int) -> Any:
@@ -163,18 +155,10 @@ _SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
 def pictures() -> tf.data.Dataset:
     """A data set of JPEG files in memory, each with its label; none is decoded yet."""
     order = np.arange(_PICTURES) % _DIFFERENT
-    files = tf.constant([smooth_jpeg(seed, _SIDE) for seed in range(_DIFFERENT)])
+    drawn = functools.partial(jpeg, width=_SIDE, height=_SIDE, grain=0.0)
+    files = tf.constant([drawn(seed) for seed in range(_DIFFERENT)])
     labels = order % _CLASSES
     return tf.data.Dataset.from_tensor_slices((tf.gather(files, order), labels))
-
-
-def smooth_jpeg(seed: int, side: int) -> bytes:
-    """Encode smooth noise, which takes about as long to decode as a photograph."""
-    rough = np.random.default_rng(seed).random((side // 16, side // 16, 3))
-    smooth = tf.image.resize(255 * rough, (side, side), method="bicubic")
-    picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
-    encoded: bytes = tf.io.encode_jpeg(picture, quality=95).numpy()
-    return encoded
 
 
 def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

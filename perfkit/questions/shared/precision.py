@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
 # The policies whose layers compute in another dtype than they keep their weights in.
 _MIXED = {BFLOAT16: "bfloat16", FLOAT16: "float16"}
-# Tells oneDNN, before its first operation, how much of a processor it may use.
+# Tells oneDNN how much of a processor it may use.
 INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
 
 
@@ -29,20 +29,13 @@ class Precision:
         name: In charts, files and on the command line.
         changes: The one thing it changes, in a sentence.
         policy: Keras's name for the dtypes of the layers.
-        against: The precision that it changes one thing of.
         tensor_float_32: Whether a GPU may round the factors of a float32 product.
-        allowed: The most that oneDNN may use; "" for all.
-        leaves_out: The instruction set that an imitation of a lesser processor leaves
-            unused; "" for a precision.
     """
 
     name: str
     changes: str
     policy: str = FLOAT32
-    against: str = FLOAT32
     tensor_float_32: bool = True
-    allowed: str = ""
-    leaves_out: str = ""
 
     @property
     def is_mixed(self) -> bool:
@@ -59,8 +52,6 @@ class Precision:
 
         It has to come before the first operation, which reads the settings.
         """
-        if self.allowed:
-            allow(self.allowed)
         use_tf32(self.tensor_float_32)
         use_policy(self.policy)
 
@@ -69,19 +60,12 @@ class Precision:
         """The line that chooses it."""
         if not self.tensor_float_32:
             return code_of(use_tf32, enabled=False)
-        before = [allow] if self.allowed else []
-        values = {"policy": self.policy, "instructions": self.allowed}
-        return code_of(*before, use_policy, **values)
+        return code_of(use_policy, policy=self.policy)
 
     def optimizer(self) -> "keras.Optimizer":
         """Adam, and around it what ``compile`` puts there for float16."""
         adam = keras.optimizers.Adam()
         return scaled(adam) if self.policy == FLOAT16 else adam
-
-
-def allow(instructions: str) -> None:
-    """Let oneDNN use these instructions at most."""
-    os.environ[INSTRUCTIONS] = instructions
 
 
 def use_tf32(enabled: bool) -> None:
@@ -98,16 +82,6 @@ def scaled(optimizer: Any) -> Any:
     """Scale the loss, as float16 needs it."""
     optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     return optimizer
-
-
-def _imitations(end: str, allowed: str, leaves_out: str) -> Iterator[Precision]:
-    """float32 and bfloat16 as on a lesser processor."""
-    changes = f"The same without {leaves_out}, as on a processor that lacks it."
-    for policy, against in ((FLOAT32, FLOAT32), (BFLOAT16, f"{FLOAT32} {end}")):
-        name = f"{policy} {end}"
-        yield Precision(
-            name, changes, policy, against, allowed=allowed, leaves_out=leaves_out
-        )
 
 
 PRECISIONS = {
@@ -141,15 +115,7 @@ PRECISIONS = {
             "brings.",
             FLOAT64,
         ),
-        *_imitations("without AMX", "AVX512_CORE_BF16", "amx_bf16"),
-        *_imitations("on plain AVX-512", "AVX512_CORE", "avx512_bf16"),
     )
-}
-# What is asked together, by the question that it answers.
-_IMITATIONS = [p.name for p in PRECISIONS.values() if p.leaves_out]
-GROUPS = {
-    "precisions": (FLOAT32, NO_TF32, BFLOAT16, FLOAT16, FLOAT64),
-    "lesser machine": (FLOAT32, BFLOAT16, *_IMITATIONS),
 }
 
 
@@ -211,7 +177,7 @@ def hardware_of(
     )
 
 
-Expect = Literal["faster", "slower", "no difference", "open"]
+Expect = Literal["faster", "slower", "open"]
 # Compute capabilities from which on a GPU has Tensor Cores, and those for the others.
 _TENSOR_CORES, _TF32_AND_BFLOAT16 = (7, 0), (8, 0)
 # Cards of compute capability 7.5 that were made without Tensor Cores.
@@ -231,21 +197,13 @@ class Expectation:
 
 def unavailable(precision: Precision, hardware: Hardware) -> str:
     """Say why a precision cannot be had; "" where it can."""
-    if precision.name == NO_TF32:
-        if not hardware.gpu:
-            return "needs an NVIDIA GPU with TF32, so compute capability 8.0 or higher"
-        if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
-            return ""
-        return f"equals float32, because {hardware.gpu_name} is older than TF32 (8.0)"
-    if not precision.leaves_out:
+    if precision.name != NO_TF32:
         return ""
-    if hardware.gpu:
-        return "limits the processor, and here the GPU computes"
-    if precision.leaves_out not in (hardware.instructions or ()):
-        return f"leaves out {precision.leaves_out}, which this processor may not have"
-    if hardware.allowed:
-        return f"has to set {INSTRUCTIONS}, which is set already"
-    return ""
+    if not hardware.gpu:
+        return "needs an NVIDIA GPU with TF32, so compute capability 8.0 or higher"
+    if (hardware.capability or _TF32_AND_BFLOAT16) >= _TF32_AND_BFLOAT16:
+        return ""
+    return f"equals float32, because {hardware.gpu_name} is older than TF32 (8.0)"
 
 
 def expected(precision: Precision, hardware: Hardware) -> Expectation:
@@ -278,13 +236,10 @@ def _on_cpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
         return "open", "the processor's instruction sets are not known"
     if hardware.allowed:
         return "open", f"{INSTRUCTIONS} is set, so the processor may do less"
-    # Every imitation leaves out AMX.
-    amx = {"amx_bf16"} if precision.leaves_out else set()
-    instructions = set(hardware.instructions) - {precision.leaves_out} - amx
-    if "amx_bf16" in instructions:
+    if "amx_bf16" in hardware.instructions:
         return "faster", "the processor has amx_bf16, which multiplies whole tiles"
     for name in ("avx512_bf16", "bf16"):
-        if name in instructions:
+        if name in hardware.instructions:
             cost = "its products may be faster, but converting takes time"
             return "open", f"the processor has {name} but no amx_bf16: {cost}"
     cost = "so it converts each number before it computes"
@@ -292,8 +247,6 @@ def _on_cpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
 
 
 def _with_more_bits(precision: Precision) -> tuple[Expect, str]:
-    if precision.leaves_out:
-        return "no difference", f"float32 does not use {precision.leaves_out}"
     if precision.name == NO_TF32:
         return "slower", "float32 then runs without the Tensor Cores"
     return "slower", "each number takes twice the memory and more time to multiply"

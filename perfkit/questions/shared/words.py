@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.statistics import Comparison, Estimate, Sure, Timing
+from perfkit.engine.statistics import Comparison, Estimate, Sure
 from perfkit.findings.record import Fact
 
 MORE = "Give it more seconds, such as a budget of 180 s, for a second round."
@@ -35,14 +35,6 @@ def between(estimate: Estimate, write: Callable[[float], str]) -> str:
     return units.between(estimate.value, estimate.low, estimate.high, write)
 
 
-def instead(
-    after: Timing | None, before: Timing | None, *, unit: str = "examples"
-) -> str:
-    """Two rates behind a claim, ``": 877 instead of 516 images/s"``; "" if unknown."""
-    rates = [units.rate(t.rate, unit) for t in (after, before) if t and t.is_known]
-    return f": {units.instead(*rates)}" if len(rates) == 2 else ""
-
-
 def sure_of_all(compared: Iterable[Comparison]) -> Sure:
     """How sure what is said of all of them together is."""
     return "sure" if all(c.sure == "sure" for c in compared) else "likely"
@@ -70,9 +62,10 @@ def failures(measured: Measurement) -> tuple[str, ...]:
 def rates_behind(
     measured: Measurement, compared: Comparison, unit: str = "examples"
 ) -> str:
-    """The two rates of a comparison as ``instead`` writes them; "" if unknown."""
-    after, before = map(measured.timing, (compared.variant, compared.baseline))
-    return instead(after, before, unit=unit)
+    """Its two rates, ``": 877 instead of 516 images/s"``; "" if unknown."""
+    timings = map(measured.timing, (compared.variant, compared.baseline))
+    rates = [units.rate(t.rate, unit) for t in timings if t and t.is_known]
+    return f": {units.instead(*rates)}" if len(rates) == 2 else ""
 
 
 def longer(compared: Comparison) -> tuple[str, str]:

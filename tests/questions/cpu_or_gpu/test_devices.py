@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import perfkit
-from perfkit.engine.tick import READY, Tick
+from perfkit.engine.tick import READY
 from perfkit.errors import RunError
 from perfkit.questions.cpu_or_gpu import work as trainings
-from perfkit.questions.cpu_or_gpu.work import ALL_CORES, CPU, GPU, ONE_CORE, Device
+from perfkit.questions.cpu_or_gpu.work import ALL_CORES, GPU, ONE_CORE, Device
 from perfkit.questions.shared.benchmark import can_keep_to_one_core
 
 one_core = pytest.mark.skipif(
@@ -24,7 +24,7 @@ def look_at(device):
     """Train a little in a new process; give its examples, cores and threads."""
 
     def look(_):
-        work = trainings.train(device, trainings.dense(64), 16, trainings.stays)
+        work = trainings.train(device, trainings.dense(64), 16)
         ready, *items = [next(work) for _ in range(3)]
         assert ready == READY
         tasks = Path("/proc/self/task").glob("*/comm")
@@ -57,31 +57,3 @@ def test_without_a_gpu_no_network_is_timed_as_if_there_were_one():
 
     with pytest.raises(RunError, match=r"The network lies on|InvalidArgumentError"):
         perfkit.fresh(look)
-
-
-FEEDS = (trainings.stays, trainings.as_floats, trainings.as_bytes, trainings.ahead)
-
-
-def test_every_way_to_feed_trains_on_the_same_numbers():
-    def look(_):
-        return {feed.__name__: fed(feed) for feed in FEEDS}
-
-    def fed(feed):
-        device, model = Device("CPU", CPU, lambda: None), trainings.dense(8)
-        pairs = [trainings._in_memory(model, 4, seed) for seed in range(2)]
-        batches = iter(feed(device, pairs))
-        seen = [next(batches) for _ in range(3)]
-        given = [pairs[0]] * 3 if feed is trainings.stays else [*pairs, pairs[0]]
-        work = trainings.train(device, model, 4, feed)
-        items = [next(work) for _ in range(3)]
-        right = [
-            abs(features.numpy() - pixels / 255).max() < 1e-6
-            and (labels.numpy() == known).all()
-            and features.dtype == "float32"
-            for (features, labels), (pixels, known) in zip(seen, given, strict=True)
-        ]
-        ticks = [isinstance(item, Tick) and item.examples % 4 == 0 for item in items]
-        return [bool(one) for one in right], ticks
-
-    wanted = [True, True, True], [False, True, True]
-    assert perfkit.fresh(look) == {feed.__name__: wanted for feed in FEEDS}

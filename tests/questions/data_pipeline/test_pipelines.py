@@ -16,13 +16,11 @@ def batches(method, task, count):
     return [(np.asarray(images), np.asarray(labels)) for images, labels in taken]
 
 
-@pytest.mark.parametrize(("method", "differ"), [("cache", 0.9), ("frozen cache", 0.0)])
-def test_a_cache_augments_anew_and_the_trap_does_not(method, differ, task):
+def test_a_cache_augments_anew(task):
     count = len(task.images.paths) // task.batch
-    first, *_, again = batches(method, task, count + 1)
+    first, *_, again = batches("cache", task, count + 1)
     assert list(first[1]) == list(again[1])
-    assert differ <= (first[0] != again[0]).mean() <= 2 * differ
-    assert bool(VARIANTS[method].excluded) is (differ == 0)
+    assert (first[0] != again[0]).mean() > 0.9
 
 
 def test_a_way_that_gives_something_else_is_found_out(task):

@@ -11,14 +11,12 @@ from perfkit.questions import mixed_precision, result_of
 from perfkit.questions.mixed_precision import MixedPrecision, expectations, too_slow
 from perfkit.questions.mixed_precision.verdict import (
     CURVE,
-    SCALE,
     Curve,
-    Scale,
     read_result,
 )
 from perfkit.questions.runs import run
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
+from perfkit.questions.shared.precision import NO_TF32, PRECISIONS, Hardware
 from tests.questions import races
 from tests.questions.batches import tried
 from tests.questions.races import sayings
@@ -33,16 +31,12 @@ def learnt(precision, losses, seed=1, every=6):
     return tried(f"learning in {precision}", **{CURVE: curve})
 
 
-def scaled(scales):
-    return tried("the loss scale", **{SCALE: {"model": "dense", "scales": scales}})
-
-
 def measured(steps, *, held=None, notes=None, here=CPU, **more):
     """A run in which a step of each precision takes the seconds that are given."""
     asked = [PRECISIONS[name] for name in steps]
     return races.measured(
         {name: 64 / step for name, step in steps.items()},
-        {one.name: one.against for one in asked},
+        dict.fromkeys(steps, "float32"),
         told={n: {"memory": {"resident": size}} for n, size in (held or {}).items()},
         notes={"expected": expectations(asked, here)} | (notes or {}),
         **more,
@@ -64,13 +58,10 @@ def facts(run):
 FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 
-def test_every_precision_is_held_against_the_float32_of_the_same_machine(monkeypatch):
-    variants = MixedPrecision(variants="lesser machine").make_variants()
-    assert variants["mixed_bfloat16 without AMX"].against == "float32 without AMX"
-    assert variants["mixed_bfloat16"].against == "float32"
+def test_every_precision_is_held_against_float32(monkeypatch):
     monkeypatch.setattr(formats, "read_hardware", lambda: CPU)
     variants = MixedPrecision().make_variants()
-    assert tuple(variants) == GROUPS["precisions"]
+    assert tuple(variants) == tuple(PRECISIONS)
     assert {one.against for one in variants.values()} == {"float32"}
     # Without a GPU that TensorFlow sees TF32 is shown with the reason.
     assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
@@ -88,9 +79,8 @@ def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
     assert too_slow({"float32": 0.6}) == too_slow({}) == {}
 
 
-def test_the_fastest_precision_is_named_with_what_to_type_and_no_imitation():
-    steps = FASTER | {"mixed_bfloat16 on plain AVX-512": 0.001}
-    found = verdict(measured(steps))
+def test_the_fastest_precision_is_named_with_what_to_type():
+    found = verdict(measured(FASTER))
     assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
     assert 'set_dtype_policy("mixed_bfloat16")' in found.edits[0].new
     # Nothing was learnt.
@@ -182,25 +172,21 @@ def test_a_loss_that_is_no_number_is_told(losses, others):
         *(None, 3, [{}], [{"name": 1}]),
         {"precision": "float32", "seed": 1, "every": 0, "losses": [1]},
         {"precision": "float32", "seed": 1, "every": 1, "losses": [math.nan]},
-        {"model": "dense", "scales": [1.0, math.inf], "resident": math.nan},
+        {"resident": math.nan},
     ],
 )
 def test_a_note_that_no_run_makes_is_none(note):
-    assert note_as(Curve, note) is note_as(Scale, note) is None
+    assert note_as(Curve, note) is None
     assert result([tried("float32", memory=note)]).memory == {}
 
 
-def test_losses_scale_and_memory_are_rows_and_skipped_steps_halved_the_scale():
+def test_losses_and_memory_are_rows():
     held = {"mixed_bfloat16": 80e6}
-    trial = scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0])
-    assert result([trial]).scale.skipped == (3, 6)
-    trials = (*learning("mixed_bfloat16", (0.01, 0.03, 0.05)), trial)
+    trials = learning("mixed_bfloat16", (0.01, 0.03, 0.05))
     rows = verdict(measured(FASTER, held=held, extra=trials)).facts[2:]
-    doubled = "doubled every 8 good steps"
     assert {row.label: row.value for row in rows} == {
         LOSS.format("mixed_bfloat16"): "+0.0300 by step 18: less apart than two seeds",
         "Loss of float32, from seed to seed": "0.900 to 1.100",
-        f"Loss scale of float16, dense, {doubled}": "up to 32; 2 of 6 steps skipped",
         "Memory at the peak, mixed_bfloat16": "80 MB",
     }
     # 0.03 ± 4.3027 x 0.02 / √3, by the 97.5 % point of Student's t for three pairs.

@@ -1,4 +1,4 @@
-"""The variants, the verdict and the chart of runs whose costs are known."""
+"""The variants and the verdict of runs whose costs are known."""
 
 import itertools
 import re
@@ -8,7 +8,7 @@ import pytest
 import perfkit
 from perfkit.engine.tick import REFUSED, Pause, Tick
 from perfkit.errors import BadParameterError
-from perfkit.questions import experiment, gallery
+from perfkit.questions import experiment
 from perfkit.questions.scaling import (
     FED,
     GPU,
@@ -19,8 +19,6 @@ from perfkit.questions.scaling import (
     Scaling,
     name_of,
 )
-from tests.charts.test_any_finding import check
-from tests.findings.made import of_run
 from tests.questions.batches import timed_steps
 from tests.questions.races import sayings
 
@@ -92,8 +90,8 @@ def test_several_gpus_have_one_ratio_and_code_to_type():
     assert "give it 4 times as many examples" in advice.warnings[0]
     places = '["GPU:0", "GPU:1", "GPU:2", "GPU:3"]'
     assert f"MirroredStrategy({places})" in advice.edits[0].new
-    figure = check(gallery.chart(of_run(run, experiment="scaling"), "scaling"))
-    assert "Efficiency of 4 GPUs: 69 % (" in figure.alt
+    rows = {fact.label: fact.value for fact in advice.facts}
+    assert rows["Efficiency of 4 GPUs"] == "69 %"
 
 
 RENT = "Run this on a machine with several GPUs before you pay for them."
@@ -138,7 +136,7 @@ def test_logical_devices_are_never_told_without_saying_so(noise, counts):
 
 def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     # 4 ms of 14.5.
-    step, summing = verdict(measured(steps())).facts
+    *_, step, summing = verdict(measured(steps())).facts
     assert (step.label, step.value[:3]) == ("A step of 4 GPUs", "14.")
     assert (summing.label, summing.value) == ("Of it, summing the gradients", "28 %")
     assert re.fullmatch(r"2\d % to \d\d %", summing.interval)

@@ -1,16 +1,15 @@
 import itertools
 import threading
-from unittest.mock import create_autospec
 
 import keras
 import pytest
 
-from perfkit.engine.tick import Note, Tick
+from perfkit.engine.tick import Note
 from perfkit.questions.execution_mode.variants import BY_DEFAULT, VARIANTS
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job, loss_function, optimizer_for
 
-JOB = Job("tiny-dense", 8, epoch=10)
+JOB = Job("tiny-dense", 8)
 
 
 def compiled(**options):
@@ -36,20 +35,6 @@ def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
     assert network.optimizer.iterations.numpy() == 40
     # The first call is a tick of its own.
     assert ticks[0].examples == at_once * 8
-
-
-def test_whole_epochs_are_counted_once_their_validation_is_done():
-    seen = []
-    watching = keras.callbacks.LambdaCallback(
-        on_test_end=lambda logs: seen.append("validated")
-    )
-    asked = {"callbacks": [watching], "validation_data": JOB.first(2).batches()}
-    fit = fitting(compiled(), 10, epochs=3, **asked)
-    for tick in loops.ticks(fit, examples=8, whole_epochs=10):
-        seen.append(tick.examples // 80)
-    assert sum(one for one in seen if one != "validated") == 3
-    assert seen.index(1) > seen.index("validated")
-    assert seen[-1] != "validated"
 
 
 def test_fit_stands_still_while_a_tick_is_looked_at_and_its_thread_ends_with_it():
@@ -85,22 +70,3 @@ def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     notes = {note.name: note.value for note in told}
     if name == "fit":
         assert notes[BY_DEFAULT] is network.jit_compile
-
-
-@pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
-def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeypatch):
-    fit = create_autospec(keras.Model.fit, side_effect=keras.Model.fit)
-    monkeypatch.setattr(keras.Model, "fit", fit)
-    ticks = VARIANTS[name].run(JOB, JOB.network())
-    found = next(tick for tick in ticks if isinstance(tick, Tick))
-    ticks.close()
-    assert found.examples == JOB.epoch * JOB.batch
-    (fitted, *_), asked = fit.call_args
-    changed = {
-        "metrics": fitted._compile_metrics is not None,
-        "callback": len(asked["callbacks"]) == 2,
-        "progress bar": asked["verbose"] == 1,
-        "validation": "validation_data" in asked,
-    }
-    assert [what for what, is_so in changed.items() if is_so] == [name]
-    assert bool(capsys.readouterr().out) is (name == "progress bar")

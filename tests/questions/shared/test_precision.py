@@ -1,6 +1,3 @@
-import os
-import re
-
 import pytest
 
 import perfkit
@@ -41,27 +38,6 @@ def test_layers_compute_in_the_precision_but_the_last():
     assert perfkit.fresh(lambda tf: {n: chosen(tf, n) for n in CHOSEN}) == CHOSEN
 
 
-@pytest.mark.skipif(
-    "avx512_bf16" not in (precision.read_hardware().instructions or ()),
-    reason="the processor has no avx512_bf16 that could be left out",
-)
-def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
-    def kernel(name):
-        def product(tf):
-            os.environ["ONEDNN_VERBOSE"] = "1"
-            PRECISIONS[name].choose()
-            numbers = tf.cast(tf.ones((64, 64)), "bfloat16")
-            return str(tf.matmul(numbers, numbers).dtype)
-
-        perfkit.fresh(product)
-        ran = [line for line in capfd.readouterr().out.splitlines() if ",exec," in line]
-        return next(line for line in ran if "matmul" in line)
-
-    own = re.compile("avx512_core_(bf16|amx|fp16)|avx10")
-    assert own.search(kernel("mixed_bfloat16"))
-    assert not own.search(kernel("mixed_bfloat16 on plain AVX-512"))
-
-
 AVX512 = ("avx", "avx2", "fma", "avx512bw", "avx512dq", "avx512f", "avx512vl")
 BF16 = (*AVX512, "avx512_bf16")
 AMX = (*BF16, "amx_bf16", "amx_int8", "amx_tile", "avx512_fp16")
@@ -94,9 +70,6 @@ LIMITED = with_cores(AMX, **{precision.INSTRUCTIONS: "AVX2"})
         ("mixed_float16", GTX, "open", "no Tensor Cores"),
         ("mixed_float16", with_card("8.0"), "faster", "has Tensor Cores for float16"),
         ("mixed_bfloat16", with_card(None), "open", "capability is not known"),
-        # An imitation is expected to be what it imitates.
-        ("mixed_bfloat16 on plain AVX-512", with_cores(AMX), "slower", "it converts"),
-        ("float32 without AMX", with_cores(AMX), "no difference", "not use amx_bf16"),
     ],
 )
 def test_instruction_sets_and_capabilities_decide(name, here, expect, because):
@@ -110,9 +83,6 @@ def test_instruction_sets_and_capabilities_decide(name, here, expect, because):
     [
         (NO_TF32, with_card("7.5"), "7.5) is older than TF32 (8.0)"),
         (NO_TF32, with_card("8.0"), ""),
-        ("float32 without AMX", with_cores(BF16), "leaves out amx_bf16, which this"),
-        ("float32 without AMX", with_card("8.0"), "here the GPU computes"),
-        ("float32 without AMX", LIMITED, "is set already"),
     ],
 )
 def test_what_a_machine_cannot_have_says_why(name, here, why):

@@ -29,8 +29,9 @@ from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.images import jpeg
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS, smooth_jpeg
+from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.words import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
@@ -205,7 +206,8 @@ def decoded(job: Job) -> Any:
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
-    pictures = [smooth_jpeg(seed, _SIDE) for seed in range(_PICTURES)]
+    drawn = functools.partial(jpeg, width=_SIDE, height=_SIDE, grain=0.0)
+    pictures = [drawn(seed) for seed in range(_PICTURES)]
     return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
 
 
@@ -366,7 +368,13 @@ class Scaling(Experiment):
         facts: tuple[Fact, ...] = ()
         warning, next_step = "", "" if kind == GPU else _RENT
         if result.gains:
-            facts = tuple(self._sum_of_gradients(measured, result))
+            facts = (
+                *(
+                    _efficiency(int(count), gain)
+                    for count, gain in result.gains.items()
+                ),
+                *self._sum_of_gradients(measured, result),
+            )
             names = tuple(gain.variant for gain in result.gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
             leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
@@ -424,3 +432,11 @@ class Scaling(Experiment):
     def _job(self, count: int) -> Job:
         batch = count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
+
+
+def _efficiency(count: int, gain: Comparison) -> Fact:
+    """Which share of the ideal rate, that of one device times their number, is left."""
+    ends = (gain.ratio, gain.low, gain.high)
+    value, low, high = (end / count for end in ends)
+    share = Estimate(value=value, low=low, high=high)
+    return fact(f"Efficiency of {gain.variant}", share, units.percent)
