@@ -225,16 +225,16 @@ def clean(markup: str, pictures: Pictures, alt: str = "") -> Markup:
     cleaned = _USE.sub(lambda use: use[0] if use[1] in reusable else "", cleaned)
 
     def picture(match: re.Match[str]) -> str:
-        written = {k: unescape(text) for k, text in _ATTRIBUTE.findall(match[1])}
-        kept = {s: written.get(s, "") for s in ("width", "height")}
-        sides = {side: size for side, size in kept.items() if size.isdigit()}
-        words = plain(written.get("alt") or alt, _LONGEST_ALT)
-        return shown(pictures, written.get("src", ""), words, **sides)
+        raw = {name: unescape(text) for name, text in _ATTRIBUTE.findall(match[1])}
+        sizes = {side: raw.get(side, "") for side in ("width", "height")}
+        sides = {side: size for side, size in sizes.items() if size.isdigit()}
+        words = plain(raw.get("alt") or alt, _LONGEST_ALT)
+        return to_img(pictures, raw.get("src", ""), words, **sides)
 
     return Markup(_IMG.sub(picture, cleaned))
 
 
-def shown(pictures: Pictures, address: str, alt: str, **sides: str) -> Markup:
+def to_img(pictures: Pictures, address: str, alt: str, **sides: str) -> Markup:
     """What shows the picture at an address, or says why there is none."""
     try:
         attributes = {"src": pictures.uri(address), "alt": alt} | sides

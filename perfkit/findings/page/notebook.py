@@ -26,8 +26,8 @@ from perfkit.findings.page.clean import (
     Pictures,
     clean,
     printable,
-    shown,
     shows_something,
+    to_img,
 )
 from perfkit.findings.report import render
 from perfkit.findings.text import cut, plain
@@ -193,7 +193,7 @@ def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
             return markdown(value, pictures)
         case "text/plain":
             return _text(value, "out")
-    return shown(pictures, f"data:{form};base64,{value}", alt)
+    return to_img(pictures, f"data:{form};base64,{value}", alt)
 
 
 def _alt(data: Mapping[str, Any], about: Mapping[str, Any]) -> str:
