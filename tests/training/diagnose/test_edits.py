@@ -194,7 +194,9 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
     assert one.edits == ()
 
 
-WATCHED = "class Mine(Callback): ...\nmodel.fit(\n    x, callbacks=[Mine(), Log()]\n)\n"
+WATCHED = HEAD + (
+    "class Mine(Callback): ...\nmodel.fit(\n    x, callbacks=[Mine(), Log()]\n)\n"
+)
 # A change that no edit of one place makes, and the line that it is about.
 SHOWN = {
     "without Mine": "class Mine(Callback): ...",
