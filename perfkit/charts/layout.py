@@ -274,7 +274,7 @@ def leads(finding: Finding, stood: Sequence[Standing]) -> str:
 def describe_others(cores: Iterable[tuple[float, float]]) -> str:
     """When other programs took cores for longest, and how many.
 
-    ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
+    ``"other programs took 1.1 cores from 9 to 14 s"``; "" where they hardly did.
     """
     seconds = {
         second: [value for _, value in group]
@@ -292,7 +292,7 @@ def describe_others(cores: Iterable[tuple[float, float]]) -> str:
     mean = sum(means[second] for second in longest) / len(longest)
     when = f"{longest[0]} to {longest[-1] + 1} s"
     many = units.significant(mean, 2)
-    return f"other programs took {units.count(many, 'core')}, {when}"
+    return f"other programs took {units.count(many, 'core')} from {when}"
 
 
 _MOST_TICKS = 8

@@ -40,7 +40,7 @@ def waits(finding: Finding) -> Figure:
         rows.name_parts(axes, [(_part(part), look) for part, look in looks])
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
-        axes.set_xlabel("share of the time between two ticks")
+        axes.set_xlabel("share of the measured time")
 
     return rows.picture(
         title,
@@ -140,6 +140,6 @@ def _stages_settings(stage: Stage) -> str:
 
 def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
     yield "the data pass from top to bottom"
-    yield "each: an element, a whole batch after the stage that batches"
+    yield "each: one element, or one batch once batched"
     if any(stage.tuned for stage in pipeline):
-        yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
+        yield "hatched: AUTOTUNE chooses the stage's parallel calls or buffer"

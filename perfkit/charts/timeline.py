@@ -128,7 +128,7 @@ def timeline(finding: Finding) -> Figure:
         return canvas.message(title, "No variant has been tried.")
     panels = _panels(finding)
     low, high = units.percent(1 - _REACH), units.percent(1 + _REACH)
-    rate = f"blue: rate, in a lane from {low} to {high} of the variant's usual one"
+    rate = f"blue: the rate; a lane spans {low} to {high} of the variant's usual rate"
     marks = ["grey bar: set-up and first call", "✕: the trial failed"]
     lines = canvas.caption_lines([rate, *marks])
     inner = len(lanes) * _LANE

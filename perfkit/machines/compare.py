@@ -299,8 +299,7 @@ def _why_apart(a: Side, b: Side, key: Key) -> str:
     for name, side in (("A", a), ("B", b)):
         value = side.values.get(key, Value())
         if value.value is None:
-            reason = f": {value.missing}" if value.missing else "."
-            return f"Not measured on {name}{reason}"
+            return f"Not measured on {name}. {value.missing}".rstrip()
     mine, theirs = a.values[key], b.values[key]
     if differences := _job_differences(a, b, key[0]):
         return f"Not the same job: {differences}."
@@ -433,7 +432,9 @@ def _fact(name: str, a: Any, b: Any) -> Fact | None:
         return None
     if isinstance(a, tuple):
         # Of two lists what only one of them holds.
-        a, b = (" ".join(sorted({*x} - {*y})) or "no more" for x, y in ((a, b), (b, a)))
+        a, b = (
+            " ".join(sorted({*x} - {*y})) or "none more" for x, y in ((a, b), (b, a))
+        )
     elif isinstance(a, bool):
         a, b = ("yes" if value else "no" for value in (a, b))
     elif isinstance(a, int | float):

@@ -71,7 +71,7 @@ CLOCK = "seconds since the start of the run"
         ("rates", finding(), (f"1,900 · 1.9{X}", "1,000", "examples per second"), "?"),
         ("rates", finding(LIMITED, verdict=FUSED), ("limit", "dashed: a limit"), "?"),
         ("rates", HOLLOW, ("?", "hollow: its rate is not known yet"), "\0"),
-        ("rates", finding(), ("other programs took 0.7 cores, 15 to 29 s",), "\0"),
+        ("rates", finding(), ("other programs took 0.7 cores from 15 to 29 s",), "\0"),
         ("rates", finding(noise_floor=None), (), "noise"),
         ("rates", finding(**WRONG), (*WHY, "was not run: it has no GPU"), "\0"),
         ("ratios", finding(FOUR), ("faster", "slower", "no difference shown"), "\0"),

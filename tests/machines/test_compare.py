@@ -190,7 +190,7 @@ def test_another_job_gets_no_word_on_speed(word):
         ({"weights": 999}, "Not the same job: weights: 1,032 on A, 999 on B."),
         (
             {"seconds": None, "parts": (), "missing": "It crashed."},
-            "Not measured on B: It crashed.",
+            "Not measured on B. It crashed.",
         ),
     ],
     ids=["batch", "weights", "crash"],

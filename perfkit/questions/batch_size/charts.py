@@ -26,7 +26,9 @@ def batch_sizes(finding: Finding) -> Figure:
     green, place = 0, "too noisy to say which size is large enough"
     if result.knee and result.knee.firm:
         green = result.knee.size
-        place = f"{'still rising' if result.knee.rising else 'enough'}: {green:,}"
+        rising, last = result.knee.rising, "the largest size tried"
+        knee = last if rising else "the smallest size not shown to be slower"
+        place = f"{'still rising' if rising else 'enough'}: {green:,}"
 
     def behind(axes: Axes) -> None:
         middles = [rate for rate, *_ in rates.values()]
@@ -34,14 +36,13 @@ def batch_sizes(finding: Finding) -> Figure:
         if green:
             curves.upright(axes, green, place)
 
-    knee = f"◆ {place}, the smallest size not shown to be slower than the best"
     return curves.over_sizes(
         finding,
         "which batch is large enough",
         "examples per second",
         _marks(rates, green),
         units.significant,
-        [knee if green else place],
+        [f"◆ {place}, {knee}" if green else place],
         behind,
     )
 

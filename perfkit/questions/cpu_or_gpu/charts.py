@@ -12,7 +12,7 @@ from perfkit.questions.cpu_or_gpu.numbers import PAYS, Crossing, Curve, Result
 
 _LOOKS = {"pays": (GREEN, "D"), "does not": (BLUE, "o"), "open": (GREY, "s")}
 _LEGEND = (
-    "band: 95 % interval",
+    "blue band: 95 % interval",
     "◆ pays: at least a tenth faster, for sure",
     "● does not",
     "■ noise hides it",

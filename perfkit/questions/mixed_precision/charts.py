@@ -46,8 +46,8 @@ def losses(finding: Finding) -> Figure:
     bundles = {FLOAT32: lines(longest, longest.usual)}
     bundles |= {pair.precision: lines(pair, pair.losses) for pair in pairs}
     caption = (
-        *("thick: the mean over seeds that all had", "thin: one seed"),
-        "loss: of examples when they are seen first",
+        *("thick: the mean over the seeds of all", "thin: one seed"),
+        "loss: on examples not seen before",
     )
     words = [f"{one_line(pair.precision, 40)}: {pair.alike}" for pair in pairs]
     return curves.bundles(title, "training steps", bundles, _steps, caption, words)

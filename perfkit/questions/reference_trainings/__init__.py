@@ -19,6 +19,7 @@ from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
+from perfkit.findings.text import as_sentence
 from perfkit.findings.training import (
     UNEXPLAINED,
     Part,
@@ -202,9 +203,7 @@ def _training(
     if timing is None:
         cause = refused.get(job.variant)
         ended = why_missing(measured.trials_of(job.variant))
-        return Training(
-            **about, missing=f"Not tried here: {cause}." if cause else ended
-        )
+        return Training(**about, missing=as_sentence(cause) if cause else ended)
     step = timing.seconds(job.batch)
     parts = tuple(_parts(opened, job, step.value, device))
     about |= {"seconds": step.value, "low": step.low, "high": step.high}

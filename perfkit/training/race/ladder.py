@@ -47,8 +47,8 @@ AS_FOUND = "photos as found"
 _FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
 _LONGEST_LABEL, _MOST_RUNGS = 34, 12
 _LONGEST_S = 120.0
-_TITLE = "photos: how many times as fast as it was found"
-_NO_RUNG = "There is no rung yet: edit photos, and call perfkit.ladder(photos)."
+_TITLE = "photos: how many times as fast as the original"
+_NO_RUNG = "No change was raced yet: edit photos, and call perfkit.ladder(photos)."
 _UNCHANGED = (
     "Nothing runs yet, because {name} is still the training as found. Change one of "
     "its lines, then run both cells again."

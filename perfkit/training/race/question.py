@@ -24,7 +24,7 @@ from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.questions.shared.words import failures
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import digest
+from perfkit.training.diagnose.maker import digest, name_of
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, First, Side, Work
@@ -183,7 +183,7 @@ class Race(Experiment):
                 # What a step is differs where one side has a loop and the other none.
                 next=_WHOLE if len(loops) > 1 else "",
             )
-        headline, size = _in_words(compared, name, baseline)
+        headline, size = _in_words(compared, *self._in_sentence(side))
         if differ:
             headline = self._other_job(side, measured)
             size = f"per example it {_compared(compared)}"
@@ -198,6 +198,17 @@ class Race(Experiment):
             next=TOO_FEW if is_short else "",
             winner=name if compared.verdict == "faster" and not differ else "",
         )
+
+    def _in_sentence(self, side: Side) -> tuple[str, str]:
+        """How a side and the baseline are called: a variable runs nothing itself."""
+        place, training = side.place, name_of(side.maker)
+        if place.variables:
+            return f"{training} with {side.name}", "without"
+        if place.cores:
+            return f"{training} on {side.name}", f"on {self.baseline}"
+        if place.python:
+            return f"{training} in {side.name}", f"in {self.baseline}"
+        return side.name, self.baseline
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
         """Whether it is the same job, and what else differs; none that is empty."""
