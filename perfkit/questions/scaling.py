@@ -29,9 +29,8 @@ from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark, loops, race
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.images import jpeg
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.models import MODELS, smooth_jpeg
 from perfkit.questions.shared.words import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
@@ -206,8 +205,7 @@ def decoded(job: Job) -> Any:
         numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
         return tf.reshape(numbers, shape), label
 
-    drawn = functools.partial(jpeg, width=_SIDE, height=_SIDE, grain=0.0)
-    pictures = [drawn(seed) for seed in range(_PICTURES)]
+    pictures = [smooth_jpeg(seed, _SIDE) for seed in range(_PICTURES)]
     return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
 
 

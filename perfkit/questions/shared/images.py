@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.tick import Note
@@ -28,44 +29,84 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.questions.shared import benchmark, cache
 from perfkit.questions.shared.later import tf
 
+Field = NDArray[np.float32]
+
 # Changing anything that shapes the pictures has to change this: caches are keyed by it.
-RECIPE = 2
+RECIPE = 1
 
 WIDTH, HEIGHT = 500, 375
 QUALITY = 95
 CLASSES = 10
 
-# Brightness of the grain: so much makes a picture as large, and as long to decode, as
-# a photograph of that size and quality.
-GRAIN = 6.0
-# One pixel in so many is drawn, in each direction; between them the picture is smooth.
-_COARSE = 16
+_LEAVES = 300
+# Radii in pixels, distributed as r^-3: the one law that looks the same at any distance.
+_SMALLEST, _LARGEST = 3.0, 200.0
 
 
-def jpeg(
-    seed: int,
-    label: int = 0,
-    *,
-    width: int = WIDTH,
-    height: int = HEIGHT,
-    grain: float = GRAIN,
-) -> bytes:
-    """Draw smooth noise with a grain, and encode it as a camera or a web site would.
+def jpeg(seed: int, label: int) -> bytes:
+    """Draw one picture and encode it as a camera or a web site would.
 
     Its class, from 0, decides the tint, the seed everything else in it.
     """
     from PIL import Image
 
     rng = np.random.default_rng((RECIPE, seed))
-    sides = (height // _COARSE, width // _COARSE)
-    coarse = Image.fromarray(rng.integers(0, 256, (*sides, 3), np.uint8))
-    smooth = coarse.resize((width, height), Image.Resampling.BICUBIC)
-    tint = 16 * np.cos(2 * np.pi * label / CLASSES + np.array((0, 2, 4)))
-    pixels = np.asarray(smooth) + tint + grain * rng.standard_normal((height, width, 1))
+    picture = _leaves(rng, label)
+    # Some photographs are sharp all over, some mostly out of focus.
+    sharpness = 10 * rng.lognormal(sigma=0.6) * np.exp(0.6 * _haze(rng))
+    picture[..., 0] += sharpness * _noise(rng, 1.0, HEIGHT, WIDTH)
+    tint = 5 * _haze(rng)
+    picture[..., 1] += tint
+    picture[..., 2] -= tint
     out = io.BytesIO()
-    picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
-    picture.save(out, "JPEG", quality=QUALITY)
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(picture))
+    image.save(out, "JPEG", quality=QUALITY)
     return out.getvalue()
+
+
+def _leaves(rng: np.random.Generator, label: int) -> Field:
+    """Ellipses over a smooth ground, larger ones first, drawn at twice the size."""
+    from PIL import Image, ImageDraw
+
+    angle = 2 * np.pi * label / CLASSES
+    mean = (rng.uniform(70, 170), 128 + 16 * np.cos(angle), 128 + 16 * np.sin(angle))
+    ground = np.stack([_haze(rng) for _ in range(3)], -1) * (40, 7, 7) + mean
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(ground))
+    image = image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.NEAREST)
+    pen = ImageDraw.Draw(image)
+    law = rng.uniform(_LARGEST**-2, _SMALLEST**-2, _LEAVES)
+    heights = np.sort(2 * law**-0.5)[::-1]
+    widths = heights * rng.uniform(0.5, 1.5, _LEAVES)
+    centres = rng.uniform(0, (2 * WIDTH, 2 * HEIGHT), (_LEAVES, 2))
+    colours = np.clip(rng.normal(mean, (60, 14, 16), (_LEAVES, 3)), 8, 247).astype(int)
+    for (x, y), w, h, colour in zip(centres, widths, heights, colours, strict=True):
+        pen.ellipse((x - w, y - h, x + w, y + h), fill=tuple(colour))
+    return np.asarray(image.reduce(2), "float32")
+
+
+def _haze(rng: np.random.Generator) -> Field:
+    """Noise without detail, drawn small and enlarged: it saves most of the time."""
+    from PIL import Image
+
+    small = _noise(rng, 1.6, HEIGHT // 5, WIDTH // 5)
+    return np.asarray(Image.fromarray(small).resize((WIDTH, HEIGHT)))
+
+
+def _noise(
+    rng: np.random.Generator, steepness: float, height: int, width: int
+) -> Field:
+    """A field of unit variance whose amplitude falls as frequency^-steepness."""
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
+    frequency[0, 0] = np.inf
+    shape = (2, *frequency.shape)
+    real, imaginary = rng.standard_normal(shape) * frequency**-steepness
+    field = np.fft.irfft2(real + 1j * imaginary, s=(height, width))
+    scaled: Field = (field / field.std()).astype("float32")
+    return scaled
+
+
+def _bytes(picture: NDArray[np.floating]) -> bytes:
+    return bytes(np.clip(picture, 0, 255).astype("uint8"))
 
 
 # What a picture drawn here takes on disk.
