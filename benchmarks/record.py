@@ -25,6 +25,7 @@ from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
+from perfkit.questions import question_of
 from perfkit.questions.parameters import parameters_of
 from perfkit.questions.replay import BROUGHT
 from perfkit.questions.shared import later
@@ -160,7 +161,7 @@ def reworded(found):
     if found.experiment == "race":
         # What its sides were seen to be is in no file.
         return found
-    asked = perfkit.experiment(found.experiment, **found.parameters)
+    asked = question_of(found)
     held = measurement(found)
     # A chart shows the rates that the verdict tells.
     found = replace(found, timings=held.timings, code=asked.code)

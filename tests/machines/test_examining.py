@@ -193,5 +193,5 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     for terminal in (True, False):
         text = written(found, terminal=terminal, in_full=True)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 9
+        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 8
     assert taken_apart(found._repr_html_()).all("img") == []

@@ -172,6 +172,8 @@ def _clean_attribute(tag: str, name: str, raw: str) -> str | None:
             value = value if link else ""
         case "open" | "reversed":
             return ""
+        case "role" | "tabindex" if tag == "div":
+            value = value if value in ("group", "0") else ""
         # Texts are never followed; where a picture is from is looked at later.
         case "alt" | "aria-label" | "src":
             pass
