@@ -156,6 +156,7 @@ def test_an_edited_cell_becomes_a_rung_and_its_photographs_stay(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "photos.py").write_text(FILE.read_text())
+    monkeypatch.syspath_prepend(str(tmp_path))
     ladder = perfkit.ladder(cell(EDITED), label=CACHED, budget=LEAST_BUDGET_S)
     assert ladder.race.result == {"same_job": True}
     assert len(list(tmp_path.glob("cache/photos/*/*.jpg"))) == 640
