@@ -126,9 +126,10 @@ def rate(training, watch, seconds, *, on):
     count, last, at = 0, training.done, None
     before = last
     while time.perf_counter() - began < seconds or count < 3:
-        time.sleep(EVERY_S)
         if on:
-            sampler.sample()
+            sampler.sample(EVERY_S)
+        else:
+            time.sleep(EVERY_S)
         if training.done != last:
             last, now = training.done, time.perf_counter()
             if at is None:

@@ -1,4 +1,4 @@
-# cause: `skip` behind the decoding: each validation decodes the training clips again.
+# cause: `skip` stands after decoding, so each validation decodes the training clips again.
 # expect: 1.8 times as fast (each step or epoch)
 # report: tensorflow/tensorflow#44008
 # lines: 65

@@ -88,8 +88,7 @@ def _collect(
     began = told_at = time.perf_counter()
     stop = Path(folder, STOP)
     while running.is_alive():
-        time.sleep(EVERY_S if sampler.window is None else EVERY_TRACED_S)
-        sampler.sample()
+        sampler.sample(EVERY_S if sampler.window is None else EVERY_TRACED_S)
         at = time.perf_counter()
         spent = at - began - sampler.imports_s
         windows.look(spent)

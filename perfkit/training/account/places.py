@@ -7,13 +7,15 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 # A file and a line in it, from 1.
 Place = tuple[str, int]
+# Frames, the innermost first, each with the line that it was at when it was seen.
+Stack = Sequence[tuple[FrameType, int | None]]
 
 
 class Kind:
@@ -113,6 +115,11 @@ class Places:
         users = self._users(frame, item)
         return next(map(place_of, users), None)
 
+    def place_in(self, stack: Stack) -> Place | None:
+        """Return the innermost line of the user's in a stack, or None."""
+        users = (at for at in stack if self.role(at[0].f_code) == Kind.USER)
+        return next(itertools.starmap(place_at, users), None)
+
     def asking(self, frame: FrameType | None, item: Any) -> Place | None:
         """Return the line that has an object made in a loop; None outside of loops.
 
@@ -137,7 +144,11 @@ class Places:
 
 def place_of(frame: FrameType) -> Place:
     """The line that a frame is at; its first where Python knows none."""
-    line: int | None = frame.f_lineno
+    return place_at(frame, frame.f_lineno)
+
+
+def place_at(frame: FrameType, line: int | None) -> Place:
+    """A line of a frame's code, as ``place_of`` has it."""
     return frame.f_code.co_filename, line or frame.f_code.co_firstlineno
 
 

@@ -1,21 +1,26 @@
 """Samples of the thread that trains: which line it is at, and what it does there."""
 
 import gc
+import operator
+import random
 import sys
 import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import chain, islice, tee
+from itertools import accumulate, chain, islice, repeat, takewhile, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
-from perfkit.training.account.places import Kind, Place, outwards, place_of
+from perfkit.training.account.places import Kind, Place, Stack, place_at
 from perfkit.training.account.watch import Watch
 
 # Between two samples; there are more in a traced window, which is split by them.
 # A sample costs 0.1 to 0.3 ms of a processor: every 10 ms slowed long steps by 4 %.
 EVERY_S, EVERY_TRACED_S = 0.025, 0.005
+# A sample this late waited for Python's lock. So many waits after it are random, and
+# none is longer than so many usual ones.
+_LATE_S, _AFTER_LATE, _LONGEST_WAIT = 0.005, 10, 5.0
 _WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
 _MOST_WRAPPERS = 8
 
@@ -72,21 +77,31 @@ class Sampler:
     _traced: FrameType | None = None
     _computed: dict[int, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
+    _random_left: int = 0
+    _random: random.Random = field(default_factory=lambda: random.Random(0))
 
     def skip(self) -> None:
         """Leave out the time until now: nobody looked."""
         self._last = time.perf_counter()
 
-    def sample(self) -> None:
-        """Take a sample."""
-        began, computed = time.perf_counter(), time.thread_time()
-        spent, self._last = began - self._last, began
-        # Collecting may end objects of TensorFlow, which lets the other thread go on
-        # while its frames are read.
-        collects = gc.isenabled()
-        gc.disable()
+    def sample(self, every_s: float = EVERY_S) -> None:
+        """Take a sample, usually so many seconds after the last one.
+
+        One that came late ended with the call of C that held it up. A wait that is
+        always as long would then never see what follows that call. A random one whose
+        past says nothing of its end sees every line as often as it is at work.
+        """
+        wait_s = every_s
+        if waits_at_random := self._random_left > 0:
+            wait_s = min(_LONGEST_WAIT, self._random.expovariate(1.0)) * every_s
+        asleep = time.perf_counter()
+        began, computed, collects, stacks = find_stacks(wait_s)
+        late_s = max(0.0, began - asleep - wait_s)
+        spent = every_s + late_s if waits_at_random else began - self._last
+        self._last = began
+        self._random_left = _AFTER_LATE if late_s > _LATE_S else self._random_left - 1
         try:
-            key = self._look(spent)
+            key = self._look(stacks, spent)
         finally:
             if collects:
                 gc.enable()
@@ -102,24 +117,23 @@ class Sampler:
         # While this thread waits for Python's lock, the training goes on.
         self.taken_s += time.thread_time() - computed
 
-    def _look(self, spent: float) -> Key | None:
-        frames = sys._current_frames()
-        leaf = frames.pop(self.thread, None)
-        frames.pop(threading.get_ident(), None)
-        if leaf is None:
+    def _look(self, stacks: dict[int, Stack], spent: float) -> Key | None:
+        stack = stacks.pop(self.thread, None)
+        stacks.pop(threading.get_ident(), None)
+        if not stack:
             return None
-        key = self._key_of(leaf)
+        key = self._key_of(stack)
         if key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
-            self._look_beside(frames, spent)
+            self._look_beside(stacks, spent)
         return key
 
-    def _look_beside(self, frames: dict[int, FrameType], spent: float) -> None:
+    def _look_beside(self, stacks: dict[int, Stack], spent: float) -> None:
         """Share the seconds out over the user's lines in other threads.
 
         Most of them wait for Python's lock, which shows nowhere: what a thread computed
         counts, and only what nobody did is everybody's, such as waiting for a disk.
         """
-        places = {t: self.watch.places.place(frame) for t, frame in frames.items()}
+        places = {t: self.watch.places.place_in(s) for t, s in stacks.items()}
         at_work = {t: place for t, place in places.items() if place is not None}
         if not at_work:
             return
@@ -133,24 +147,24 @@ class Sampler:
         for thread, place in at_work.items():
             self.background[place] += computed[thread] + idle
 
-    def _key_of(self, leaf: FrameType) -> Key:
+    def _key_of(self, stack: Stack) -> Key:
         role_of = self.watch.places.role
         roles = set[str]()
         # From the leaf outwards, up to the line of the user's.
         inside: list[FrameType] = []
-        user: FrameType | None = None
-        for frame in outwards(leaf):
+        user: Place | None = None
+        for frame, line in stack:
             role = role_of(frame.f_code)
             if role == Kind.TRACED:
                 # What is traced is the doing of the line that called for it.
                 user = None
             if user is None and role == Kind.USER:
-                user = frame
+                user = place_at(frame, line)
             elif user is None:
                 inside.append(frame)
                 roles.add(role)
         repeats = bool(self.watch.trained_at)
-        place = place_of(user) if user is not None else self.home
+        place = user or self.home
         if place is None:
             kind = Kind.IMPORT if Kind.IMPORT in roles else Kind.PYTHON
             return Key(None, "", kind, repeats)
@@ -162,7 +176,8 @@ class Sampler:
             callback = _callback(inside)
             if maker := self.watch.callbacks.get(id(callback)):
                 return Key(maker, type(callback).__name__, Kind.CALLBACK, repeats)
-            kind = self._kind_of_leaf(role_of(leaf.f_code), leaf.f_code.co_name)
+            code = stack[0][0].f_code
+            kind = self._kind_of_leaf(role_of(code), code.co_name)
         return Key(place, name, kind, repeats)
 
     def _kind(self, roles: set[str], function_call: FrameType | None) -> str:
@@ -186,6 +201,42 @@ class Sampler:
             return Kind.SET_UP
         is_eager = role == Kind.COMPUTING or name == "quick_execute"
         return Kind.COMPUTING if is_eager else Kind.PYTHON
+
+
+_LINE = operator.attrgetter("f_lineno")
+
+
+def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
+    """Sleep, then see where each thread is.
+
+    All of it is one expression of C. Between two lines of Python another thread may
+    take the lock again, and one that has just left a long call of C would be seen at
+    the line behind it. No garbage is collected then: that may end objects of
+    TensorFlow, which lets other threads go on while their frames are read.
+
+    Returns:
+        When that was, on ``time.perf_counter`` and on ``time.thread_time``; whether
+        garbage is to be collected again; and the stack of each thread by its number.
+    """
+    told: list[Any] = []
+    clocks = time.perf_counter, time.thread_time
+    asked = (*clocks, gc.isenabled, gc.disable, sys._current_frames)
+    # None of these yields anything; the frames are what was told last.
+    before = chain(
+        map(time.sleep, (after_s,)), map(told.append, map(operator.call, asked))
+    )
+    last = map(operator.itemgetter(-1), (told,))
+    leaves = chain(filter(None, before), chain.from_iterable(map(dict.values, last)))
+    # Each leaf, then its ``f_back``, and so on until there is none.
+    steps = map(chain, zip(leaves), repeat(repeat("f_back")))
+    walks = map(
+        takewhile, repeat(operator.truth), map(accumulate, steps, repeat(getattr))
+    )
+    frames, copies = tee(map(list, walks))
+    lines = map(list, map(map, repeat(_LINE), copies))
+    stacks = list(map(list, map(zip, frames, lines)))
+    began, computed, collects, _, threads = told
+    return began, computed, collects, dict(zip(threads, stacks, strict=True))
 
 
 def processor_seconds() -> dict[int, float]:

@@ -2,10 +2,11 @@
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
+import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -78,6 +79,14 @@ class Stop:
         self._thread.join(60)
 
 
+def stacks():
+    """Where each thread is now."""
+    *_, collects, found = sampling.find_stacks(0.0)
+    if collects:
+        gc.enable()
+    return found
+
+
 def placed(frames, mine):
     """Frames with the user's own file in them."""
     return [(mine if file == "mine" else file, *rest) for file, *rest in frames]
@@ -101,7 +110,7 @@ def look():
                 if number:
                     stop.go_on()
                 stop.wait()
-                seen.append(one._look(0.5))
+                seen.append(one._look(stacks(), 0.5))
             stack.callback(stop.close)
             return seen if chains else seen[0]
 
@@ -186,8 +195,8 @@ def test_other_threads_of_the_users_are_seen_beside(mine):
     trains.wait()
     reads.wait()
     one = Sampler(Watch(Places()), trains.ident)
-    one._look(0.5)
-    one._look(0.25)
+    one._look(stacks(), 0.5)
+    one._look(stacks(), 0.25)
     assert one.background[mine, 70] == pytest.approx(0.75)
     assert (mine, 7) not in one.background
     trains.close()
@@ -214,34 +223,94 @@ def test_what_other_threads_compute_is_shared_out(
     one = Sampler(Watch(Places()), 0)
     counted = iter([dict(zip("ab", computed, strict=True))])
     monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
-    monkeypatch.setattr(Places, "place", lambda _, frame: (mine, frame))
+    monkeypatch.setattr(Places, "place_in", lambda _, stack: (mine, stack))
     one._look_beside({"a": 7, "b": 8}, 0.5)
     assert one.background[mine, 7] == pytest.approx(expected[0])
     assert one.background[mine, 8] == pytest.approx(expected[1])
 
 
+def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it(mine):
+    source = "while going:\n    sorted(rows)\n    len(rows)\n"
+    known = {"going": [True], "rows": [*range(20_000)] * 20}
+    code = compile(source, mine, "exec")
+    thread = threading.Thread(target=exec, args=(code, known))
+    thread.start()
+    one, before = Sampler(Watch(Places()), thread.ident), sys.getswitchinterval()
+    # The other thread asks for the lock at once, as it does in an account.
+    sys.setswitchinterval(0.00005)
+    try:
+        for _ in range(30):
+            one.sample(0.01)
+    finally:
+        sys.setswitchinterval(before)
+        known["going"].clear()
+        thread.join(60)
+    lines = {key.place[1]: spent for key, spent in one.seconds.items() if key.place}
+    assert max(lines, key=lines.get) == 2
+
+
+class Clock:
+    """Stands still but for those who sleep, and lets them go on later than asked."""
+
+    def __init__(self):
+        self.now, self.late, self.computed = 100.0, 0.0, itertools.count(0.0, 0.5)
+
+    def perf_counter(self):
+        return self.now
+
+    def thread_time(self):
+        return next(self.computed)
+
+    def time(self):
+        return 7.0
+
+    def sleep(self, seconds):
+        self.now += seconds + self.late
+
+
 def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
-    ticks, computed = itertools.count(100.0, 1.0), itertools.count(0.0, 0.5)
-    clock = SimpleNamespace(
-        perf_counter=lambda: next(ticks),
-        thread_time=lambda: next(computed),
-        time=lambda: 7.0,
-    )
+    clock = Clock()
     monkeypatch.setattr(sampling, "time", clock)
     stop = Stop([(mine, "step", 7)])
     stop.wait()
     one = Sampler(Watch(Places()), stop.ident, _last=100.0)
     key = Key((mine, 7), "", Kind.PYTHON, False)
-    one.sample()  # looks at 100
-    one.sample()  # from 100 to 101
-    assert one.seconds == {key: 1.0}
+    one.sample(1.0)
+    one.sample(1.0)
+    assert one.seconds == {key: 2.0}
     # Waiting for Python's lock holds up nobody.
     assert (one.samples, one.taken_s) == (2, 1.0)
-    one.skip()  # nobody looked until 102
+    clock.now += 1.0
+    one.skip()  # nobody looked
     one.window = []
-    one.sample()
+    one.sample(1.0)
     # A window's samples are its own.
     assert one.window == [(7.0, key)]
-    assert one.seconds == {key: 1.0}
+    assert one.seconds == {key: 2.0}
     assert one.imports_s == 0
+    stop.close()
+
+
+def test_behind_a_late_sample_waits_are_random_and_stand_for_the_usual_one(
+    mine, monkeypatch
+):
+    clock = Clock()
+    monkeypatch.setattr(sampling, "time", clock)
+    stop = Stop([(mine, "step", 7)])
+    stop.wait()
+    one = Sampler(Watch(Places()), stop.ident, _last=100.0)
+    key = Key((mine, 7), "", Kind.PYTHON, False)
+    clock.late = 0.5
+    one.sample(1.0)
+    assert one.seconds == {key: 1.5}
+    waits = []
+    for _ in range(400):
+        before = clock.now
+        one.sample(1.0)
+        waits.append(clock.now - before - clock.late)
+    # What it was late by is known; how long it waited says nothing.
+    assert one.seconds[key] == pytest.approx(1.5 + 400 * 1.5)
+    assert sum(waits) / len(waits) == pytest.approx(1.0, abs=0.15)
+    assert min(waits) < 0.05
+    assert max(waits) > 2
     stop.close()

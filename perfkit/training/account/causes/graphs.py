@@ -145,7 +145,8 @@ def _dense_update(view: View) -> Iterator[Evidence]:
             tables = [o for o in view.account.lines if _says(o, "Embedding(")]
             made = f" (tables: {', '.join(o.where for o in tables)})" if tables else ""
             yield view.spent(
-                *(line, *tables),
+                # The table is what somebody chose; the update follows from it.
+                *(*tables, line),
                 on=f"the optimizer's update of a variable with {line.elements:,} "
                 f"weights, all of them in every step{made}",
                 share=view.share(line),
