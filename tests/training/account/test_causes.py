@@ -311,6 +311,12 @@ def test_what_is_skipped_is_named_where_it_is_skipped():
     stages_ = stages("FiniteSkip", "ParallelMapV2", line=1, given=1200, out=120)
     (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
     assert (tip.cause, tip.lines[0]) == ("thrown-away", 1)
+    # What a skip calls is in no trace of its own.
+    top, _, names = stages(
+        *("FiniteSkip", "ParallelMapV2", "TensorSlice"), line=1, given=1200, out=120
+    )
+    (tip, *_) = tips(account(SLOW_INPUT, skips, stages=(top, names)), {})
+    assert tip.cause == "thrown-away"
     # Names of files are cheap.
     stages_ = stages("FiniteSkip", "TensorSlice", line=1, given=1200, out=120)
     (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from perfkit import units
-from perfkit.findings.account import COMPUTING, INPUT, PYTHON, THREAD, Line
+from perfkit.findings.account import COMPUTING, INPUT, PYTHON, THREAD, Line, Stage
 from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.account.causes.base import (
     WORTH,
@@ -34,6 +34,14 @@ def _expensive(view: View) -> list[Line]:
     return sorted(lines, key=lambda line: -line.seconds.get(INPUT, 0.0))
 
 
+def _works(stage: Stage, below: Stage) -> bool:
+    """Whether elements are made on the way from one stage to one above it.
+
+    A stage that a skip calls is in no trace itself, but in the paths behind it.
+    """
+    return bool(_WORKS.search(below.path[len(stage.path) :]))
+
+
 def _is_large(view: View) -> bool:
     return view.input_share >= _LARGE_INPUT
 
@@ -56,7 +64,7 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
         droppers = [
             stage
             for stage in view.stages(*kinds)
-            if stage.given and any(_WORKS.search(o.kind) for o in view.below(stage))
+            if stage.given and any(_works(stage, o) for o in view.below(stage))
         ]
         inputs = sum(stage.given for stage in droppers)
         outputs = max(1, sum(stage.out for stage in droppers))
