@@ -31,6 +31,8 @@ _LONGEST_NAME = 40
 _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 13, 15
 _NO_PERMISSION, _DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _MISMATCH = 4, 9, 12, 18
 _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
+# The library's version of the memory's record: 2, and its 40 bytes.
+_MEMORY_V2 = 0x02000028
 # What the library fills in where it has no value: all bits set, in 32 or 64 of them.
 _NO_VALUE = (2**32 - 1, 2**64 - 1)
 
@@ -68,17 +70,22 @@ def ask(call: str, *arguments: Any) -> Any:
     """The library's answer to one call, whose beginning is left out.
 
     Raises:
-        RefusedError: The driver refuses.
+        RefusedError: The driver refuses, or the library has no such call.
     """
     try:
         import pynvml
     except ImportError:
         # Trials may run in an environment that lacks it.
         raise RefusedError("no library", _LIBRARY_NOT_FOUND) from None
+    function = getattr(pynvml, f"nvml{call}", None)
+    if function is None:
+        raise RefusedError("Function Not Found", _FUNCTION_NOT_FOUND)
     try:
-        return getattr(pynvml, f"nvml{call}")(*arguments)
+        return function(*arguments)
     except pynvml.NVMLError as error:
         raise RefusedError(str(error).rstrip("."), error.value) from None
+    except UnicodeDecodeError:
+        raise RefusedError("Not Text") from None
 
 
 def _value(value: Any) -> Any:
@@ -132,7 +139,11 @@ def _memory(card: Card) -> Any:
     """The memory's record; refused for a divided card: a program has a part of it."""
     if _is_divided(card):
         raise RefusedError
-    memory = ask("DeviceGetMemoryInfo", card)
+    try:
+        memory = ask("DeviceGetMemoryInfo", card, _MEMORY_V2)
+    except RefusedError:
+        # The older record counts what the driver keeps for itself as taken.
+        memory = ask("DeviceGetMemoryInfo", card)
     _nonzero(memory.total)
     return memory
 

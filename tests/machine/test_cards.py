@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from operator import attrgetter
+from types import SimpleNamespace
 from unittest import mock
 
 import psutil
@@ -221,3 +222,32 @@ def test_a_card_that_falls_off_the_bus_leaves_the_other():
     # Its thirteenth reading, in the middle of the second sample, is refused.
     assert second == [*left, "gpu1_busy"]
     assert third == left
+
+
+class RefusalError(Exception):
+    """An error of a library that a test plays."""
+
+    value = 3
+
+
+def test_a_call_that_an_older_library_lacks_is_refused(monkeypatch):
+    older = SimpleNamespace(NVMLError=RefusalError)
+    monkeypatch.setitem(sys.modules, "pynvml", older)
+    with pytest.raises(nvml.RefusedError, match="Function Not Found"):
+        nvml.ask("DeviceGetCurrentClocksEventReasons", 0)
+
+
+@pytest.mark.parametrize("has_newer", [True, False])
+def test_memory_is_read_from_the_newer_record_where_there_is_one(
+    monkeypatch, has_newer
+):
+    def read(card, version=None):
+        if version and not has_newer:
+            raise RefusalError
+        # The older record counts what the driver keeps for itself.
+        return SimpleNamespace(total=100, used=10 if version else 16)
+
+    card = {"nvmlDeviceGetMemoryInfo": read, "NVMLError": RefusalError}
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(**card))
+    monkeypatch.setattr(nvml, "_is_divided", lambda card: False)
+    assert nvml.READINGS["memory"](0) == (10 if has_newer else 16)
