@@ -13,7 +13,7 @@ from perfkit.questions.shared.images import jpeg
 
 def test_only_decoding_counts_every_image_and_ends_at_once(tmp_path):
     image = tmp_path / "image"
-    image.write_bytes(jpeg(0))
+    image.write_bytes(jpeg(0, 0))
 
     def look(_):
         limit = decoding.limit(SimpleNamespace(paths=(image,) * 3))
