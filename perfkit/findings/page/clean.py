@@ -138,6 +138,8 @@ _OF_ELEMENTS = {
     "use": _OF_SVG | {"href"},
     **_words("of-one-element"),
 }
+# A box that scrolls is reached by keyboard, and is nothing else.
+_SCROLLS = {"role": "group", "tabindex": "0"}
 # A class gives content the page's look; these are the ones that have one.
 _CLASSES = re.compile(r"perfkit-[a-z-]+|dataframe|highlight|t-[a-z0-9]{1,3}")
 _LINK = re.compile(r"(https?://|mailto:|#)[^\s\"'<>\\]*", re.IGNORECASE)
@@ -173,7 +175,7 @@ def _clean_attribute(tag: str, name: str, raw: str) -> str | None:
         case "open" | "reversed":
             return ""
         case "role" | "tabindex" if tag == "div":
-            value = value if value in ("group", "0") else ""
+            value = value if value == _SCROLLS[name] else ""
         # Texts are never followed; where a picture is from is looked at later.
         case "alt" | "aria-label" | "src":
             pass
