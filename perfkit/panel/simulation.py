@@ -23,17 +23,19 @@ class Pipeline:
         read_ms: Milliseconds of waiting for the disk or network, for each batch, if its
             elements are read one after another.
         decode_ms: Milliseconds that one core decodes for each batch.
+        augment_ms: Milliseconds that one core augments each batch and copies it together.
         train_ms: Milliseconds of a training step that has the machine to itself.
         batch: Elements in a batch.
         cores: Cores of the processor.
         parallel: Elements in work at a time, ``num_parallel_calls``.
         prefetch: Batches made ahead; 0 makes a batch when the training asks for it.
-        cache: Whether elements cost nothing after the first epoch.
+        cache: Whether nothing is read or decoded after the first epoch.
         gpu: Whether the training computes on a GPU; otherwise it uses all cores.
     """
 
     read_ms: float = 16.0
     decode_ms: float = 64.0
+    augment_ms: float = 0.0
     train_ms: float = 40.0
     batch: int = 32
     cores: float = 4
@@ -48,7 +50,7 @@ class Pipeline:
 # there, stages take the cores from each other, and the simulation does that itself.
 TRAINING_ALONE, DECODING_ALONE = "synthetic", "decode limit"
 # What a reader compares the simulation with.
-_COMPARED = ("naive map", "parallel map", "prefetch", "cache")
+_COMPARED = ("naive map", "parallel map", "prefetch", "cache", "crop while decoding")
 _LARGEST_BATCH, _LONGEST_MS = 1024, 1e6
 
 
@@ -59,11 +61,21 @@ class _Place:
     gpus: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Stages:
+    """The note of a run on the seconds that a stage takes one core for an image."""
+
+    decode: float
+    decode_square: float
+    augment: float
+
+
 def stage_times(finding: Finding) -> Pipeline | None:
     """The stages of a ``data-pipeline`` finding, each as it was measured by itself.
 
-    Nothing is fitted to the rate of any pipeline. Reading is measured by no variant, so
-    ``read_ms`` is 0. None where a stage was not measured, or not well enough.
+    Nothing is fitted to the rate of any pipeline. All cores decoding say what decoding
+    takes; one core alone says what augmenting takes beside it. Reading is measured by no
+    variant, so ``read_ms`` is 0. None where a stage was not measured, or not well enough.
     """
     if finding.experiment != "data-pipeline":
         return None
@@ -78,18 +90,29 @@ def stage_times(finding: Finding) -> Pipeline | None:
     train_ms = 1000 * batch / training.rate
     # The rate is that of all cores together.
     decode_ms = 1000 * batch * cores / decoding.rate
-    if not max(train_ms, decode_ms) < _LONGEST_MS:
+    augment_ms = decode_ms * share_of_decoding(finding, "augment")
+    if not max(train_ms, decode_ms, augment_ms) < _LONGEST_MS:
         return None
     places = (note_as(_Place, trial.notes.get("where")) for trial in finding.trials)
     gpu = any(place.gpus > 0 for place in places if place)
     return Pipeline(
         read_ms=0.0,
         decode_ms=decode_ms,
+        augment_ms=augment_ms,
         train_ms=train_ms,
         batch=batch,
         cores=cores,
         gpu=gpu,
     )
+
+
+def share_of_decoding(finding: Finding, stage: str) -> float:
+    """A stage's time for an image, over that of decoding it; 0 where not measured."""
+    stages = note_as(_Stages, finding.notes.get("stages"))
+    if stages is None or not min(stages.decode, getattr(stages, stage)) > 0:
+        return 0.0
+    share: float = getattr(stages, stage) / stages.decode
+    return share
 
 
 def measured_rates(finding: Finding) -> str:
@@ -127,5 +150,9 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
 
     measured: dict[str, Any] = {}
     if finding is not None and (pipeline := stage_times(finding)):
-        measured = {"pipeline": asdict(pipeline), "rates": measured_rates(finding)}
+        measured = {
+            "pipeline": asdict(pipeline),
+            "square_ms": pipeline.decode_ms * share_of_decoding(finding, "decode_square"),
+            "rates": measured_rates(finding),
+        }
     return PipelineSimulator(start=asdict(Pipeline()), measured=measured)

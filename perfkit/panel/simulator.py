@@ -18,8 +18,9 @@ class PipelineSimulator(anywidget.AnyWidget):
 
     Attributes:
         start: The fields of a ``Pipeline`` that it begins with.
-        measured: Those that were measured, as ``pipeline``, and the measured ``rates``
-            as text; empty where there is nothing to use.
+        measured: Those that were measured, as ``pipeline``; ``square_ms``, what decoding
+            only the square of each image takes a batch, or 0; and the measured ``rates``
+            as text. Empty where there is nothing to use.
     """
 
     _esm = joined(("simulation.js", "simulator.js"))

@@ -1,13 +1,16 @@
 """Exported pages in a real browser that can reach nothing but the file."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from perfkit.engine.statistics import Comparison
 from perfkit.findings.page.export import export
 from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
+from perfkit.training.race.ladder import Ladder, Rung
 from tests.browser import states
 from tests.browser.conftest import REPOSITORY, picture, watch
 from tests.findings.made import failed, finding
@@ -27,6 +30,10 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = finding(
     guess="3x", extra=(failed("parallel", "crashed", "it ran into a wall", 4),)
 )
+DRAWN = [
+    Path("pictures") / path.name
+    for path in sorted((REPOSITORY / "notebooks" / "pictures").glob("*.svg"))
+]
 WIDE = "|".join(f" a rather wide column {n} " for n in range(9))
 MATHEMATICS = r"""## Mathematics
 
@@ -62,6 +69,20 @@ def run_notebook():
     )
 
 
+def course():
+    """The pictures of the notebooks, and the ladder."""
+    compared = [
+        Comparison(name, "photos as found", ratio, 0.9 * ratio, 1.1 * ratio, said, 3)
+        for name, ratio, said in (
+            ("cached input", 2.1, "faster"),
+            ("one decimal less", 1.02, "no difference shown"),
+        )
+    ]
+    ladder = Ladder(tuple(Rung(one.variant, one, "") for one in compared))
+    shown = [f"![A picture of {path.stem}]({path})" for path in DRAWN]
+    return book("# Course", *shown, code("ladder", result(html=ladder._repr_html_())))
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The files: of a finding, of two, of a notebook that was run, of others."""
@@ -73,7 +94,9 @@ def pages(tmp_path_factory):
     kept = {name: folder / f"{name}.html" for name in states.NAMES}
     for path, html in zip(kept.values(), states.reports(machines), strict=True):
         path.write_text(html, encoding="utf-8")
+    shutil.copytree(REPOSITORY / "notebooks" / "pictures", folder / "pictures")
     return {
+        "course": export(write(course(), folder / "course.ipynb")),
         "finding": export(FOUND, folder / "finding.html"),
         "findings": export([FOUND, other], folder / "findings.html"),
         "notebook": export(notebook),
@@ -106,7 +129,7 @@ def visit(browser):
     assert problems == []
 
 
-KINDS = ["finding", "findings", "notebook", "never run", *states.NAMES]
+KINDS = ["course", "finding", "findings", "notebook", "never run", *states.NAMES]
 
 
 @pytest.mark.parametrize("kind", KINDS)

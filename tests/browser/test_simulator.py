@@ -54,8 +54,10 @@ ARITHMETIC = [
     ({"prefetch": 1, "parallel": 4}, 40),
     ({"parallel": 2}, 8 + 32 + 40),
     ({"parallel": 16, "cores": 1, "read_ms": 0}, 64 + 40),
-    # The cache leaves the step.
+    # The cache leaves the step, and what augments each image anew.
     ({"cache": True}, 40),
+    ({"augment_ms": 20}, 16 + 64 + 20 + 40),
+    ({"cache": True, "augment_ms": 20}, 20 + 40),
     # Without a GPU training takes all cores, and one busy core leaves half of two:
     # both together have 2 x 40 + 64 ms of two cores to do.
     ({"read_ms": 0, "parallel": 2, "prefetch": 1, "cores": 2, "gpu": False}, 72),

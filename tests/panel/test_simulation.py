@@ -3,6 +3,10 @@
 ``tests/browser/test_simulator.py`` tries its arithmetic, which a browser does.
 """
 
+from dataclasses import replace
+
+import pytest
+
 import perfkit
 from perfkit.findings.page.export import export
 from perfkit.panel.simulation import stage_times
@@ -18,6 +22,16 @@ def test_the_stages_of_a_recording_are_those_that_had_the_machine_to_themselves(
     assert stages.train_ms == 1000 * batch / rates["synthetic"]
     assert stages.decode_ms == 1000 * batch * stages.cores / rates["decode limit"]
     assert (stages.read_ms, stages.batch, stages.cores) == (0, batch, 2)
+    # Recorded before one core alone was timed.
+    assert stages.augment_ms == 0
+    alone = {"decode": 0.004, "decode_square": 0.003, "augment": 0.001}
+    timed = replace(recorded, notes={**recorded.notes, "stages": alone})
+    augmented = replace(stages, augment_ms=stages.decode_ms / 4)
+    assert stage_times(timed) == augmented
+    measured = perfkit.pipeline_simulator(timed).measured
+    assert measured["square_ms"] == pytest.approx(0.75 * stages.decode_ms)
+    odd = replace(recorded, notes={**recorded.notes, "stages": alone | {"decode": 0}})
+    assert stage_times(odd) == stages
 
 
 def test_an_exported_page_has_a_sentence_in_its_place(tmp_path, monkeypatch):

@@ -38,6 +38,8 @@ _LONGEST_TITLE = 300
 _ANSWER = re.compile(
     r'<p class="perfkit-answer">(.*?)</p>(?:<p class="perfkit-much">(.*?)</p>)?'
 )
+# What stands above a report says what was compared.
+_HEADING = re.compile(r"<h[2-6][^>]*>(.*?)</h[2-6]>", re.DOTALL)
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # Of several forms of the same thing, the first that shows anything.
 _FORMS = (
@@ -123,14 +125,16 @@ class _Cell:
     place: str = ""
 
 
-def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, Markup]]:
-    """What its reports say first: the place, the answer, how much and how sure."""
-    places = dict[tuple[str, Markup], str]()
+def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, str, Markup]]:
+    """What its reports say first: place, heading above, answer, how much and how sure."""
+    places, heading = dict[tuple[str, Markup], tuple[str, str]](), ""
     for cell in cells:
+        for found in _HEADING.finditer(cell.text):
+            heading = Markup(found[1]).striptags()
         for match in _ANSWER.finditer("".join(cell.outputs)):
             answer = Markup(match[1]).striptags(), Markup(match[2] or "")
-            places.setdefault(answer, cell.place)
-    return [(place, *answer) for answer, place in places.items()]
+            places.setdefault(answer, (cell.place, heading))
+    return [(*place, *answer) for answer, place in places.items()]
 
 
 def _cell(cell: NotebookNode, pictures: Pictures) -> _Cell:

@@ -1,9 +1,9 @@
 /* The simulated pipeline; perfkit/panel/simulation.py describes its settings.
 
-   It goes from event to event: an element has been read, an element has been decoded, a
-   step has ended. Any number of elements can be read at the same time. Whatever computes
-   gets an equal share of the cores: an element that is being decoded uses one, a training
-   without a GPU all of them. */
+   It goes from event to event: an element has been read, an element has been decoded and
+   augmented, a step has ended. Any number of elements can be read at the same time.
+   Whatever computes gets an equal share of the cores: an element that is being decoded or
+   augmented uses one, a training without a GPU all of them. */
 
 // Batches that are drawn, and batches in an epoch; the rate is that of the batches after
 // those that are drawn, up to the last. What ends within a nanosecond of an event ends
@@ -61,13 +61,26 @@ class Simulation {
   }
 
   beginElement(number) {
-    if (this.pipeline.cache && number >= EPOCH) {
-      this.missing[number] -= 1;
+    if (this.isCached(number)) {
+      this.beginDecoding(number);
       return;
     }
     this.open("read", number);
     this.reading.push([number, this.now + this.pipeline.read_ms / this.pipeline.batch]);
   }
+
+  beginDecoding(number) {
+    const { decode_ms, augment_ms, batch } = this.pipeline;
+    const ms = augment_ms + (this.isCached(number) ? 0 : decode_ms);
+    if (ms === 0) {
+      this.missing[number] -= 1;
+      return;
+    }
+    this.open("decode", number);
+    this.decoding.push([number, this.coreTime + ms / batch]);
+  }
+
+  isCached(number) { return this.pipeline.cache && number >= EPOCH; }
 
   beginStep() {
     if (this.now - this.idleSince > SAME_MS) {
@@ -94,12 +107,10 @@ class Simulation {
   }
 
   end() {
-    const each = this.pipeline.decode_ms / this.pipeline.batch;
     while (this.reading.length && this.reading.first[1] <= this.now + SAME_MS) {
       const [number] = this.reading.shift();
       this.close("read", number);
-      this.open("decode", number);
-      this.decoding.push([number, this.coreTime + each]);
+      this.beginDecoding(number);
     }
     while (this.decoding.length && this.decoding.first[1] <= this.coreTime + SAME_MS) {
       const [number] = this.decoding.shift();

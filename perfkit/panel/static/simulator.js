@@ -4,6 +4,7 @@
 const SLIDERS = [
   ["read_ms", "read a batch", 0, 400, "ms"],
   ["decode_ms", "decode a batch", 0, 400, "ms"],
+  ["augment_ms", "augment a batch", 0, 400, "ms"],
   ["train_ms", "train on a batch", 1, 400, "ms"],
   ["cores", "cores", 1, 16, ""],
   ["parallel", "elements in parallel", 1, 16, ""],
@@ -14,7 +15,7 @@ const SWITCHES = [
   ["gpu", "the model trains on a GPU"],
 ];
 // What the button sets, with the size of a batch.
-const STAGES = ["read_ms", "decode_ms", "train_ms", "cores", "gpu"];
+const STAGES = ["read_ms", "decode_ms", "augment_ms", "train_ms", "cores", "gpu"];
 // Name, top and height of each lane. Batches overlap where they are read or decoded, so
 // there each second one lies a row lower.
 const LANES = [
@@ -89,11 +90,14 @@ class SimulatorView {
 
   /* Set the stages to their measured times; how they are fed stays as it is. */
   use() {
-    const { pipeline, rates } = this.measured;
+    const { pipeline, square_ms, rates } = this.measured;
     for (const name of [...STAGES, "batch"]) this.pipeline[name] = pipeline[name];
-    this.part(".perfkit-source").textContent =
-      "Decoding and training as measured, each by itself. Reading wasn't measured by " +
-      `itself, so it is 0.${rates ? ` Measured pipelines: ${rates} images/s.` : ""}`;
+    this.part(".perfkit-source").textContent = [
+      "Each stage as measured by itself. Not measured, so 0: reading" +
+        (pipeline.augment_ms ? "." : " and augmenting."),
+      square_ms ? `Decoding only the cropped part takes ${rounded(square_ms)} ms.` : "",
+      rates ? `Measured pipelines: ${rates} images/s.` : "",
+    ].filter(Boolean).join(" ");
     this.part(".perfkit-source").hidden = false;
     this.show();
     this.draw();
@@ -129,7 +133,8 @@ class SimulatorView {
       `of ${rounded(most)} without any input, in batches of ${pipeline.batch}`;
     this.part(".perfkit-why").textContent = reason(timeline, most);
     this.part(".perfkit-note").textContent = pipeline.cache
-      ? `An epoch is ${EPOCH} batches here: after that nothing is read or decoded.`
+      ? `An epoch is ${EPOCH} batches here: after that nothing is read or decoded.` +
+        (pipeline.augment_ms ? " The bars are augmentation." : "")
       : "Each bar is a batch, from its first image to its last.";
     this.part("svg").setAttribute("aria-label",
       `Timeline of ${BATCHES} batches. ${this.words()}`);
@@ -147,15 +152,15 @@ class SimulatorView {
 
   /* As wide as it takes if one thing is done after another: what is saved stays empty. */
   picture(timeline, width) {
-    const { read_ms, decode_ms, train_ms } = this.pipeline;
-    const span = BATCHES * (read_ms + decode_ms + train_ms);
+    const { read_ms, decode_ms, augment_ms, train_ms } = this.pipeline;
+    const span = BATCHES * (read_ms + decode_ms + augment_ms + train_ms);
     const x = (ms) => LEFT + (width - LEFT - RIGHT) * ms / span;
     const bars = LANES.map(([lane, top, height, rows]) => {
       const fill = lane === "decode" ? "" : `fill="url(#${this.id}-${lane})"`;
       const each = height / rows;
       const drawn = timeline[lane].map((bar, number) => {
         // What takes no time is no bar, however long the batch around it takes.
-        if (!bar || this.pipeline[`${lane}_ms`] === 0) return "";
+        if (!bar || (lane === "read" && read_ms === 0)) return "";
         const [from, to] = bar.map(x), y = top + each * (number % rows);
         const rect = `<rect class="perfkit-${lane}" ${fill} x="${from.toFixed(1)}" ` +
           `y="${y}" width="${Math.max(1, to - from).toFixed(1)}" height="${each}"/>`;

@@ -127,6 +127,7 @@ class DataPipeline(Experiment):
                 yield from shared_images.make_records(images, form)
         yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=images, side=self.image_side, batch=4)
+        yield Note("stages", work.stage_seconds(task))
         methods = self._methods
         if OWN in methods:
             wrong = work.why_not(methods.pop(OWN), task)

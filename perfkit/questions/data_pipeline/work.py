@@ -271,6 +271,49 @@ def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
         yield Tick(batch, {"input": 0.0})
 
 
+# So many images, and so many passes over them: the first fills what is kept.
+_TIMED_IMAGES, _PASSES = 16, 5
+
+
+def stage_seconds(task: Task) -> dict[str, float]:
+    """Seconds of one core for an image, in each stage, where nothing else runs.
+
+    The stages are ``decode``, ``decode_square`` (only the square that is cut out) and
+    ``augment`` (with its copy into a batch). They take turns; the shortest pass counts.
+    """
+    augment, square = (PARTS[name](task, "") for name in ("augment", "square_of"))
+    paths, _, draws = schedule(task)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.threading.private_threadpool_size = 1
+    options.threading.max_intra_op_parallelism = 1
+
+    def read(path: Any, drawn: Any) -> Any:
+        return tf.io.read_file(path), drawn
+
+    def decode(file: Any, drawn: Any) -> Any:
+        return tf.io.decode_jpeg(file, channels=3), drawn
+
+    count = min(_TIMED_IMAGES, len(paths))
+    files = _dataset((paths, draws)).take(count).map(read).cache()
+    stages = {
+        "decode": files.map(lambda *file: tf.shape(decode(*file)[0])),
+        "decode_square": files.map(square),
+        "augment": files.map(decode).cache().map(augment),
+    }
+    batches = {
+        name: iter(stage.repeat().batch(count).with_options(options))
+        for name, stage in stages.items()
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in batches}
+    for _, (name, stage) in itertools.product(range(_PASSES), batches.items()):
+        began = time.perf_counter()
+        next(stage)
+        seconds[name].append((time.perf_counter() - began) / count)
+    return {name: min(passes) for name, passes in seconds.items()}
+
+
 def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
 ) -> Iterator[Tick | Pause | Note]:

@@ -41,14 +41,15 @@ def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
     found, other = finding(), finding(verdict=verdict)
     panel = code("panel", result(found), widget_of(found))
     last = code("1", printed("1"))
-    shown = page("# T", "Why?", panel, code("other", result(other)), last)
+    again = code("other", result(other))
+    shown = page("# T", "Why?", panel, "## Files or *records*?", again, last)
     assert shown.levels[:2] == [1, 2]
     links = [a["href"] for a in shown.all("a")]
-    assert links == ["#cell-2", "#cell-3"]
+    assert links == ["#cell-2", "#cell-4"]
     ids = [a["id"] for a in shown.all("div") if "id" in a]
-    assert ids == ["cell-2", "cell-3", "cell-4"]
+    assert ids == ["cell-2", "cell-4", "cell-5"]
     assert shown.words("a") == [found.verdict.headline, "Cache it."]
-    said = shown.text.index("Cache it. Twice as fast. sure")
+    said = shown.text.index("Files or records? Cache it. Twice as fast. sure")
     assert said < shown.text.index("Made from book.ipynb") < shown.text.index("Why?")
 
 
