@@ -30,7 +30,8 @@ MOST_WORKERS = 8
 ALONE = pytest.StashKey[list[str]]()
 # What tests are marked with that use a fixture, directly or not.
 MARKS = {
-    "browser": ("browser", "measures"),
+    "browser": ("browser",),
+    "lab": ("measures",),
     "executed": ("measures",),
     "small_run": ("measures",),
 }

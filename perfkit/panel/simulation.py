@@ -23,7 +23,7 @@ class Pipeline:
         read_ms: Milliseconds of waiting for the disk or network, for each batch, if its
             elements are read one after another.
         decode_ms: Milliseconds that one core decodes for each batch.
-        augment_ms: Milliseconds that one core augments each batch and copies it together.
+        augment_ms: Milliseconds that one core augments each batch.
         train_ms: Milliseconds of a training step that has the machine to itself.
         batch: Elements in a batch.
         cores: Cores of the processor.
@@ -74,8 +74,9 @@ def stage_times(finding: Finding) -> Pipeline | None:
     """The stages of a ``data-pipeline`` finding, each as it was measured by itself.
 
     Nothing is fitted to the rate of any pipeline. All cores decoding say what decoding
-    takes; one core alone says what augmenting takes beside it. Reading is measured by no
-    variant, so ``read_ms`` is 0. None where a stage was not measured, or not well enough.
+    takes; one core alone says what augmenting takes beside it. Reading is measured by
+    no variant, so ``read_ms`` is 0. None where decoding or training was not measured,
+    or not well enough.
     """
     if finding.experiment != "data-pipeline":
         return None
@@ -152,7 +153,8 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
     if finding is not None and (pipeline := stage_times(finding)):
         measured = {
             "pipeline": asdict(pipeline),
-            "square_ms": pipeline.decode_ms * share_of_decoding(finding, "decode_square"),
+            "square_ms": pipeline.decode_ms
+            * share_of_decoding(finding, "decode_square"),
             "rates": measured_rates(finding),
         }
     return PipelineSimulator(start=asdict(Pipeline()), measured=measured)

@@ -18,8 +18,8 @@ class PipelineSimulator(anywidget.AnyWidget):
 
     Attributes:
         start: The fields of a ``Pipeline`` that it begins with.
-        measured: Those that were measured, as ``pipeline``; ``square_ms``, what decoding
-            only the square of each image takes a batch, or 0; and the measured ``rates``
+        measured: Those that were measured, as ``pipeline``; ``square_ms``, in which one
+            core decodes only the squares of a batch, or 0; and the measured ``rates``,
             as text. Empty where there is nothing to use.
     """
 

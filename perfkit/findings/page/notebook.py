@@ -126,7 +126,7 @@ class _Cell:
 
 
 def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, str, Markup]]:
-    """What its reports say first: place, heading above, answer, how much and how sure."""
+    """What reports say first: place, heading above, answer, how much and how sure."""
     places, heading = dict[tuple[str, Markup], tuple[str, str]](), ""
     for cell in cells:
         for found in _HEADING.finditer(cell.text):

@@ -120,6 +120,9 @@ def test_a_run_completes_and_tells_its_waits_its_plan_and_what_was_left_out(smal
     images = small_run.notes["images"]
     assert (images["count"], images["found"], images["classes"]) == (6, 7, 2)
     assert images["skipped_names"] == ["broken.jpg"]
+    stages = small_run.notes["stages"]
+    assert set(stages) == {"decode", "decode_square", "augment"}
+    assert min(stages.values()) > 0
     rows = {row.label: row.value for row in small_run.verdict.facts}
     assert rows["Images left out"] == "1 broken or cut short (broken.jpg)"
     trial = next(trial for trial in small_run.trials if trial.variant == "prefetch")
