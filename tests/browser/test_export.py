@@ -72,7 +72,15 @@ def run_notebook():
 def course():
     """The pictures of the notebooks, and the ladder."""
     compared = [
-        Comparison(name, "photos as found", ratio, 0.9 * ratio, 1.1 * ratio, said, 3)
+        Comparison(
+            variant=name,
+            baseline="photos as found",
+            ratio=ratio,
+            low=0.9 * ratio,
+            high=1.1 * ratio,
+            verdict=said,
+            rounds=3,
+        )
         for name, ratio, said in (
             ("cached input", 2.1, "faster"),
             ("one decimal less", 1.02, "no difference shown"),
