@@ -358,7 +358,7 @@ def test_what_is_refused_a_launcher_is_a_sentence(monkeypatch, tmp_path, number,
     monkeypatch.setattr(measure_launcher, "Running", refuse)
     monkeypatch.setattr(refused, "_start_server", refuse)
     with pytest.raises(RunError) as caught:
-        refused.start_pickled(b"", 0, Limits())
+        refused.start(b"", 0, Limits())
     said = str(caught.value)
     assert said.startswith(f"No trial could be started ({os.strerror(number)}): ")
     assert said.endswith(", then run again.")
