@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import sys
-from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from perfkit.errors import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -284,10 +283,12 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
 def _show(args: Namespace) -> int:
     from perfkit.documents import load
 
-    document = load(args.file)
+    document: Any = load(args.file)
     _show_report(document, args)
     if args.chart:
-        _draw(document, args.chart)
+        from perfkit.questions.gallery import chart
+
+        _write(args.chart, chart(document).svg)
     return DONE
 
 
@@ -459,13 +460,6 @@ def _check_writable(where: str | None) -> None:
         )
 
 
-def _draw(document: Any, where: str) -> None:
-    from perfkit.questions.gallery import chart
-
-    with _writing(where):
-        chart(document).save(where)
-
-
 def _write_json(document: Saved, args: Namespace) -> None:
     """Write a document as JSON where the command line says, if it does."""
     from perfkit.findings.store import to_json
@@ -473,13 +467,11 @@ def _write_json(document: Saved, args: Namespace) -> None:
     if args.json == "-":
         print(to_json(document))
     elif args.json:
-        with _writing(args.json):
-            Path(args.json).write_text(f"{to_json(document)}\n", encoding="utf-8")
+        _write(args.json, f"{to_json(document)}\n")
 
 
-@contextmanager
-def _writing(where: str) -> Iterator[None]:
+def _write(where: str, text: str) -> None:
     try:
-        yield
+        Path(where).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadFileError(f"Cannot write {where} ({error.strerror}).") from error
