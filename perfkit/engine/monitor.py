@@ -69,10 +69,7 @@ class Monitor:
         )
 
     def start(self, zero_ns: int) -> None:
-        """Begin to sample; a second call does nothing.
-
-        Samples count from ``zero_ns`` of ``time.perf_counter_ns``.
-        """
+        """Begin to sample, from ``zero_ns`` of ``time.perf_counter_ns`` on, once."""
         if not self._thread.is_alive():
             self._zero_ns = zero_ns
             # Where the system has no room for a thread, a run goes on without samples.
@@ -87,12 +84,7 @@ class Monitor:
         self._gpus.close()
 
     def watch(self, pid: int | None, round_pids: Sequence[int] = ()) -> None:
-        """Say which process has its turn, and which of the round stand still.
-
-        Args:
-            pid: The trial at work; None between trials.
-            round_pids: The trials of the round, that one among them or not.
-        """
+        """Say which process has its turn, if any, and which belong to its round."""
         # What a trial has done is counted before it ends, or it would look like others.
         self._count_trials()
         trees = self._trees
@@ -251,16 +243,15 @@ def _memory(process: psutil.Process) -> int:
     return int(process.memory_info().rss) if pss is None else pss
 
 
-Samples = Sequence[dict[str, float]]
-
-
-def best_core_speed(samples: Samples) -> dict[str, float]:
+def best_core_speed(samples: Sequence[dict[str, float]]) -> dict[str, float]:
     """The note of the fastest that a core was seen, of which samples are shares."""
     best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
     return {BEST_CORE_SPEED: best} if best else {}
 
 
-def to_columns(samples: Samples) -> dict[str, tuple[float | None, ...]]:
+def to_columns(
+    samples: Sequence[dict[str, float]],
+) -> dict[str, tuple[float | None, ...]]:
     """The readings of all samples by their names, as ``Finding.samples`` holds them."""
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}

@@ -45,19 +45,6 @@ def seconds_for(budget: float) -> float:
     return max(_LEAST_S, _SHARE * budget)
 
 
-def following(asking: Tries, ended: Trial | None) -> Try | None:
-    """What is to be tried next; None where there is nothing more.
-
-    Args:
-        asking: The tries, under way.
-        ended: What came of the last one; None before the first.
-    """
-    try:
-        return next(asking) if ended is None else asking.send(ended)
-    except StopIteration:
-        return None
-
-
 @dataclass(frozen=True)
 class Preparing:
     """Something is made ready before the first trial; the budget has not begun.
@@ -239,12 +226,9 @@ def turns(
 ) -> int:
     """How many turns each trial of a round gets, at least 1.
 
-    Args:
-        budget: Seconds of the whole run.
-        left_s: Seconds of it that are left.
-        set_up: Seconds that this round spent before its first turn.
-        a_turn: Seconds that one turn of every trial takes.
-        early: Whether the run may end as soon as its answer is known.
+    Of the budget there are ``left_s`` seconds left. The round spent ``set_up`` of them
+    before its first turn, and one of each trial takes ``a_turn``. A run that may end
+    ``early`` has shorter rounds.
     """
     min_rounds, max_rounds = _ROUNDS
     rounds = int(budget * _SET_UP_SHARE / max(set_up, 1e-3))

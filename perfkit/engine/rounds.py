@@ -36,7 +36,6 @@ from perfkit.engine.plan import (
     TrialStarted,
     Try,
     fewest_s,
-    following,
     longest_warm_up_s,
     next_variants,
     one_go_s,
@@ -164,15 +163,14 @@ class Run:
         )
         while not live.over and not self.stopped.is_set():
             live.listen(_SLICE_S)
-            notes = live.notes
-            yield Preparing(str(notes.get("progress", "Preparing the data, once")))
+            message = live.notes.get("progress", "Preparing the data, once")
+            yield Preparing(str(message))
         if self.stopped.is_set():
             live.end("stopped", "the run was stopped")
         self._live.remove(live)
-        self._notes = {
-            k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
-        }
-        refused = dict(live.notes.get(REFUSED, {}))
+        self._notes = dict(live.notes)
+        self._notes.pop("progress", None)
+        refused = dict(self._notes.pop(REFUSED, {}))
         self._refuse({name: anonymize(reason) for name, reason in refused.items()})
         if live.running.outcome == "stopped":
             return
@@ -356,17 +354,15 @@ class Run:
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
-        shortest = SHORTEST_WARM_UP_S
+        chooses = self.plan.choose is not None
         longest = longest_warm_up_s(
-            self.plan.budget,
-            len(self._variants),
-            choice=self.plan.choose is not None,
+            self.plan.budget, len(self._variants), choice=chooses
         )
 
         def steady(spent: float, _: int) -> bool:
             cost = live.costs
             # From the first call alone nobody knows how long its turns have to be.
-            if spent < shortest or len(cost) < 2:
+            if spent < SHORTEST_WARM_UP_S or len(cost) < 2:
                 return False
             return spent >= longest or settled(cost[1:])
 
@@ -441,11 +437,12 @@ class Run:
             return
         self._round = 0
         self._tries_end = self._now_s() + seconds_for(self.plan.budget)
-        with contextlib.closing(self.plan.tries(self.measurement)) as asking:
-            attempt = following(asking, None)
-            while attempt is not None and not self._ending:
+        tries = contextlib.closing(self.plan.tries(self.measurement))
+        with tries as asking, contextlib.suppress(StopIteration):
+            attempt = next(asking)
+            while not self._ending:
                 yield from self._one_try(attempt)
-                attempt = following(asking, self._trials[-1])
+                attempt = asking.send(self._trials[-1])
 
     def _one_try(self, attempt: Try) -> Iterator[Event]:
         limits = Limits(silence=_TRY_SILENCE_S, memory=attempt.memory)
