@@ -6,6 +6,7 @@ by side. All of it counts as one round: it cannot show how processes differ.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +71,7 @@ class LiveTrial:
 
     Attributes:
         notes: What it told so far, by name.
+        resumed_ns: When each of its turns began.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class LiveTrial:
         self._clock = clock
         self._seed = seed
         self._last_ns = 0
-        self._resumed_ns: list[int] = []
+        self.resumed_ns: list[int] = []
         self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
         # Seconds of each pause, and whether it was the first of its kind in a turn.
@@ -106,25 +108,15 @@ class LiveTrial:
         return self.running.outcome is not None
 
     @property
-    def ready(self) -> bool:
-        """Whether it has been set up."""
-        return bool(self._ticks)
-
-    @property
     def ready_s(self) -> float:
-        """Seconds from the start of the run until it was ready."""
-        return (self._ticks[0][0] - self._zero_ns) / 1e9
+        """Seconds from the start of the run until it was ready; endless before that."""
+        return (self._ticks[0][0] - self._zero_ns) / 1e9 if self._ticks else math.inf
 
     @property
     def set_up_s(self) -> float:
         """Seconds from its own start until it was ready; 0.0 before that."""
         ready_ns = self._ticks[0][0] if self._ticks else self.running.started_ns
         return (ready_ns - self.running.started_ns) / 1e9
-
-    @property
-    def turns_done(self) -> int:
-        """How many turns it has had."""
-        return len(self._resumed_ns)
 
     @property
     def costs(self) -> NDArray[np.float64]:
@@ -158,14 +150,14 @@ class LiveTrial:
 
     def resume(self) -> None:
         """Give it its turn."""
-        self._resumed_ns.append(self._clock())
+        self.resumed_ns.append(self._clock())
         self._paused.clear()
         self.running.resume()
 
     def has_turn(self, began_ns: int, number: int) -> None:
         """Note that its process began turn ``number``; those it missed are empty."""
-        missed = number - len(self._resumed_ns)
-        self._resumed_ns += [began_ns] * missed
+        missed = number - len(self.resumed_ns)
+        self.resumed_ns += [began_ns] * missed
 
     def freeze(self) -> None:
         """End its turn."""
@@ -195,7 +187,7 @@ class LiveTrial:
             if self._has_stood_still(time_ns):
                 # Neither a rate nor a pause can be read from that time.
                 examples, label, recurrence = 0, "", []
-            broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
+            broken = any(self._last_ns < at <= time_ns for at in self.resumed_ns[-2:])
             # What spans another's turn is neither work nor a pause of its own.
             if label and self._ticks and (recurrence or not broken):
                 spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
@@ -217,14 +209,14 @@ class LiveTrial:
         )
 
     def _paused_for(self, label: str, spent: float) -> None:
-        is_first = bool(self._resumed_ns) and label not in self._paused
+        is_first = bool(self.resumed_ns) and label not in self._paused
         self._pauses.setdefault(label, []).append((spent, is_first))
         self._paused.add(label)
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""
         # A trial's first turn ends its warm-up, so it stands still before it.
-        stops = zip(self._frozen_ns, self._resumed_ns, strict=False)
+        stops = zip(self._frozen_ns, self.resumed_ns, strict=False)
         return sum(
             max(0, min(resumed, until_ns) - max(frozen, self._last_ns))
             for frozen, resumed in stops
@@ -246,7 +238,7 @@ class LiveTrial:
             wall_s=(self._clock() - started) / 1e9,
             setup_s=self.set_up_s if self._ticks else None,
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
-            turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
+            turns=tuple((at - started) / 1e9 for at in self.resumed_ns),
             pauses={label: self._without_waits(label) for label in self._pauses},
             parts={
                 name: tuple(parts.get(name, 0.0) for parts in self._parts)

@@ -22,6 +22,7 @@ from perfkit.engine.live import NO_TURNS, Asleep, LiveTrial, OneProcess, Opening
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.monitor import Monitor, best_core_speed, to_columns
 from perfkit.engine.plan import (
+    FEWEST_TURNS,
     SHORTEST_WARM_UP_S,
     Event,
     Finished,
@@ -35,12 +36,10 @@ from perfkit.engine.plan import (
     TrialEnded,
     TrialStarted,
     Try,
-    fewest_s,
     longest_warm_up_s,
     next_variants,
     one_go_s,
     overrun_s,
-    runs_s,
     seconds_for,
     shortest_round_s,
     turn_s,
@@ -280,7 +279,9 @@ class Run:
 
     def _runs_fit(self, rounds: int, names: list[str]) -> bool:
         """Whether so many rounds of runs fit into what is left of the budget."""
-        round_s = runs_s(names, self._trials, self.plan.baseline)
+        last_s = {trial.variant: trial.wall_s for trial in self._trials}
+        last_s[CONTROL] = last_s.get(self.plan.baseline, 0.0)
+        round_s = sum(last_s.get(name, 0.0) for name in names)
         return self._now_s() + rounds * round_s <= self.plan.budget
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
@@ -400,7 +401,7 @@ class Run:
         # the first round it is all there is to see, and nothing is claimed of it.
         fewest_turns = 1 if self._round == 1 and not self.plan.choose else 2
         for live in lives:
-            if not self._ending or live.turns_done >= fewest_turns:
+            if not self._ending or len(live.resumed_ns) >= fewest_turns:
                 live.end()
             else:
                 over = "budget" if self._tries_end is None else "time for tries"
@@ -452,7 +453,7 @@ class Run:
         longest = attempt.seconds or math.inf
         asleep = Asleep(live.running.pid, self.clock)
         while not live.over and not self._ending:
-            if live.ready and self._now_s() - live.ready_s >= longest:
+            if self._now_s() - live.ready_s >= longest:
                 break
             live.listen(_SLICE_S / 4)
             if attempt.memory is not None and asleep.seconds() > _WAITS_FOR_MEMORY_S:
@@ -542,7 +543,7 @@ class Run:
         if self._round == 1:
             # The first round may overrun, and one turn alone would claim nothing.
             latest = overrun_s(self.plan.budget, 1, self.plan.overrun)
-            left_s = max(left_s, min(fewest_s(a_turn), latest - self._now_s()))
+            left_s = max(left_s, min(FEWEST_TURNS * a_turn, latest - self._now_s()))
         if self.plan.choose is not None:
             return turns_of_a_choice(left_s, turns_s)
         early, budget = self.plan.answered is not None, self.plan.budget
