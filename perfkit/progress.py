@@ -52,7 +52,12 @@ class Board:
             case Preparing(message):
                 self.doing = message
             case TrialStarted(variant, number, _):
-                self._begin(variant, number)
+                if number != self._round:
+                    self._round, self._started = number, []
+                self._started.append(variant)
+                # What is tried after the rounds is of none.
+                part = f"Round {number}" if number else "Trying"
+                self.doing = f"{part}: {variant}"
             case Ticked(variant, _):
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
@@ -60,21 +65,11 @@ class Board:
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
             case Finished(measurement, stopped):
-                self._finish(len(measurement.trials), stopped=stopped)
-
-    def _finish(self, trials: int, *, stopped: bool) -> None:
-        """Leave one line: what was measured is shown better elsewhere."""
-        end = "Stopped" if stopped else "Finished"
-        plural = "trial" if trials == 1 else "trials"
-        self.doing = f"{end}: {trials} {plural} in {units.seconds(round(self.spent))}"
-        self.over = True
-
-    def _begin(self, variant: str, number: int) -> None:
-        if number != self._round:
-            self._round, self._started = number, []
-        self._started.append(variant)
-        # What is tried after the rounds is of none.
-        self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
+                # One line is left: what was measured is shown better elsewhere.
+                end = "Stopped" if stopped else "Finished"
+                trials = units.count(len(measurement.trials), "trial")
+                self.doing = f"{end}: {trials} in {units.seconds(round(self.spent))}"
+                self.over = True
 
     @property
     def share(self) -> float:

@@ -180,7 +180,13 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
     try:
         first = not copies.is_dir()
         copies.mkdir(exist_ok=True)
-        with _alone(copies):
+        with contextlib.ExitStack() as stack:
+            # Held, so that two labs that start at once do not write one file.
+            lock = os.open(copies, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            # Some network folders cannot be held.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
             sentences = tuple(_refreshed(shipped, copies))
     except OSError as error:
         raise BadFileError(
@@ -190,19 +196,6 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
         ) from error
     where = f"Your notebooks are in {COPIES}/, which git leaves alone."
     return (where, *sentences) if first else sentences
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder, so that two labs that start at once do not write one file."""
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        # Some network folders cannot be held.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
@@ -224,8 +217,7 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
 def _put(data: bytes, name: Path, copies: Path, made_from: dict[str, str]) -> str:
     """Put a notebook among the copies, but never in the place of a changed one.
 
-    Returns:
-        What a learner has to know of it, in a sentence; "" for nothing.
+    What a learner has to know of that is a sentence, "" for nothing.
     """
     version, copy, key = _version(data), copies / name, name.as_posix()
     before = _version(copy.read_bytes()) if copy.exists() else None
