@@ -5,7 +5,6 @@ import graphlib
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -48,31 +47,6 @@ def test_the_code_keeps_the_style_and_the_types_are_right(command):
         [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-# What has another name by now; a word is a part of a name, whatever its number.
-RETIRED = {"arm", "pulse", "twin"}
-
-
-def test_no_name_holds_a_word_that_was_given_up():
-    assert {
-        f"{path.relative_to(ROOT)}: {token.string}"
-        for path, _, _ in sources()
-        for token in tokenize.generate_tokens(path.open(encoding="utf-8").readline)
-        if token.type == tokenize.NAME
-        if words(token.string) & RETIRED
-    } == set()
-
-
-def words(name):
-    """The words of a name, in small letters and without the s of several."""
-    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-    return {word.lower().removesuffix("s") for word in found}
-
-
-@pytest.mark.parametrize("name", ["_pulse", "PulseRate", "arms", "TWIN", "an_arm"])
-def test_a_word_that_was_given_up_would_be_seen(name):
-    assert words(name) & RETIRED
 
 
 def part_of(module):
