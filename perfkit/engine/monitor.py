@@ -149,10 +149,9 @@ class Monitor:
         counters = dict[str, float]()
         if disks := list(_disks()):
             counters["disk_read"] = sum(disk.read_bytes for disk in disks)
-            counters["disk_write"] = sum(disk.write_bytes for disk in disks)
         if (trial := self._trial) is not None:
             with contextlib.suppress(*_READINGS):
-                counters |= trial.disk_bytes()
+                counters["disk_read_trial"] = trial.disk_read_bytes()
         return self._rates.of_all(time.perf_counter(), counters)
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
@@ -182,12 +181,8 @@ class _Tree:
         """User and system time, that of children which have ended included."""
         return float(sum(self._of_each(lambda process: sum(process.cpu_times()[:4]))))
 
-    def disk_bytes(self) -> dict[str, float]:
-        counters = list(self._of_each(lambda process: process.io_counters()))
-        return {
-            "disk_read_trial": float(sum(c.read_bytes for c in counters)),
-            "disk_write_trial": float(sum(c.write_bytes for c in counters)),
-        }
+    def disk_read_bytes(self) -> float:
+        return float(sum(self._of_each(lambda p: p.io_counters().read_bytes)))
 
     def memory_bytes(self) -> float:
         """Proportional share (PSS) where the system tells it, else the resident set."""
