@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -297,16 +297,6 @@ class Opening:
     variants: tuple[Variant, ...]
 
 
-@dataclass
-class _Part:
-    """The part that a variant has in the process, as a trial sees its own."""
-
-    started_ns: int
-    stood: dict[int, int]
-    outcome: Outcome | None = "completed"
-    message: str = ""
-
-
 class OneProcess:
     """Takes what such a process tells, and gives a trial of each variant.
 
@@ -330,7 +320,7 @@ class OneProcess:
         seed: int = 0,
         stood: dict[int, int] | None = None,
     ) -> None:
-        self._made = (started_ns, {} if stood is None else stood)
+        self._started_ns, self._stood = started_ns, {} if stood is None else stood
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
         self._began_ns: dict[str, int] = {}
@@ -372,10 +362,13 @@ class OneProcess:
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:
             self._began_ns[variant] = at_ns
+            # The part that the variant has in the process, which a trial has alone.
+            part = Started(0, self._started_ns, math.inf)
+            part.outcome, part.stood = "completed", self._stood
             self._lives[variant] = LiveTrial(
                 variant,
                 1,
-                cast("Started", _Part(*self._made)),
+                part,
                 zero_ns=self._zero_ns,
                 clock=self._clock,
                 seed=self._seed,
@@ -388,5 +381,5 @@ class OneProcess:
         trial = replace(trial, notes=trial.notes | {ONE_PROCESS: True})
         if not trial.ticks:
             return trial
-        ready_ns = self._made[0] + round(trial.ticks[0][0] * 1e9)
+        ready_ns = self._started_ns + round(trial.ticks[0][0] * 1e9)
         return replace(trial, setup_s=(ready_ns - self._began_ns[name]) / 1e9)
