@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(args, "worse", None) is not None:
             # There 1 is an answer: a side is slower.
             failed = BAD_USAGE
+        if isinstance(json_file := getattr(args, "json", None), str):
+            _check_writable(json_file)
         code = _COMMANDS[args.command](args)
         sys.stdout.flush()
     except PerfkitError as error:
@@ -128,7 +130,6 @@ def _run(args: Namespace) -> int:
     from perfkit.questions.runs import open_replay, open_session
 
     question = experiment(args.name, **options.parameters(args))
-    _check_writable(args.json)
     session = open_replay(question, folder=args.out) or open_session(
         question, args.budget, seed=args.seed, folder=args.out
     )
@@ -140,7 +141,6 @@ def _lines(args: Namespace) -> int:
     from perfkit.questions.runs import watch
     from perfkit.training.account.session import open_lines
 
-    _check_writable(args.json)
     opened = open_lines(
         args.training,
         args.budget,
@@ -161,7 +161,6 @@ def _lines(args: Namespace) -> int:
 def _diagnose(args: Namespace) -> int:
     from perfkit.training.diagnose.maker import maker
 
-    _check_writable(args.json)
     if args.diff and args.json == "-":
         raise BadParameterError(
             "--diff and --json - both write to stdout; give --json a file."
@@ -227,7 +226,6 @@ def _race(args: Namespace) -> int:
     from perfkit.training.race.race import RaceSession, asked_for, open_race
     from perfkit.training.race.sides import Asked
 
-    _check_writable(args.json)
     request = asked_for(**{f.name: getattr(args, f.name) for f in fields(Asked)})
     session = open_race(
         request, args.budget, seed=args.seed, folder=args.out, worse=args.worse
@@ -245,7 +243,6 @@ def _race(args: Namespace) -> int:
 def _profile(args: Namespace) -> int:
     from perfkit.training.profile.profile import profile
 
-    _check_writable(args.json)
     if sys.stderr.isatty():
         message = "Running the training until it is warm, after any other run …"
         print(message, file=sys.stderr)
@@ -448,12 +445,10 @@ def _as_typed(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _check_writable(where: str | None) -> None:
+def _check_writable(where: str) -> None:
     """Refuse before the run what would fail after it."""
-    if where in (None, "-"):
-        return
     folder = os.path.dirname(os.path.abspath(where))
-    if os.path.isdir(where) or not os.access(folder, os.W_OK):
+    if where != "-" and (os.path.isdir(where) or not os.access(folder, os.W_OK)):
         raise BadParameterError(
             f"--json is {where!r}, which cannot be written; give a file in a folder "
             "that exists, or - for stdout."
