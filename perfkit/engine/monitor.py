@@ -38,8 +38,6 @@ PERIOD_S = 0.2
 OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
 # Every so many samples: the speed of a core, and what costs the system more to tell.
 _CORE_SPEED_EVERY = 2
-# The note of the highest speed of a core that a run saw, in chains per second.
-BEST_CORE_SPEED = "best_core_speed"
 _SLOW_EVERY = 5
 # A call that a system does not have is an AttributeError or a NotImplementedError.
 _READINGS = (
@@ -238,12 +236,6 @@ def _memory(process: psutil.Process) -> int:
     return int(process.memory_info().rss) if pss is None else pss
 
 
-def best_core_speed(samples: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The note of the fastest that a core was seen, of which samples are shares."""
-    best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
-    return {BEST_CORE_SPEED: best} if best else {}
-
-
 def to_columns(
     samples: Sequence[dict[str, float]],
 ) -> dict[str, tuple[float | None, ...]]:
@@ -251,8 +243,7 @@ def to_columns(
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}
     # A core's speed is told as a share of the fastest seen, which only the end knows.
-    if best := best_core_speed(samples).get(BEST_CORE_SPEED):
-        columns["core_speed"] = tuple(
-            None if p is None else p / best for p in columns["core_speed"]
-        )
+    speeds = columns.get("core_speed", ())
+    if best := max(filter(None, speeds), default=0.0):
+        columns["core_speed"] = tuple(s if s is None else s / best for s in speeds)
     return columns

@@ -20,7 +20,7 @@ import psutil
 
 from perfkit.engine.live import NO_TURNS, Asleep, LiveTrial, OneProcess, Opening
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.monitor import Monitor, best_core_speed, to_columns
+from perfkit.engine.monitor import Monitor, to_columns
 from perfkit.engine.plan import (
     FEWEST_TURNS,
     SHORTEST_WARM_UP_S,
@@ -116,9 +116,7 @@ class Run:
             variants=self._planned,
             trials=tuple(self._trials),
             samples=to_columns(self._samples),
-            notes=self._notes
-            | self.plan.spread.as_note()
-            | best_core_speed(self._samples),
+            notes=self._notes | self.plan.spread.as_note(),
             baseline=self.plan.baseline,
         )
 
