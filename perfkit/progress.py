@@ -6,7 +6,7 @@ And where that is shown: in a notebook, in a terminal, or nowhere.
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -106,14 +106,12 @@ def in_html(board: Board) -> str:
 class Display(AbstractContextManager["Display"]):
     """Draws a board at most every ``PERIOD_S``; this one draws nothing."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._drawn = -PERIOD_S
+    _drawn = -PERIOD_S
 
     def show(self, board: Board, *, at_once: bool = False) -> None:
         """Draw the board unless it was drawn a moment ago."""
-        if at_once or self._clock() - self._drawn >= PERIOD_S:
-            self._drawn = self._clock()
+        if at_once or time.monotonic() - self._drawn >= PERIOD_S:
+            self._drawn = time.monotonic()
             self._draw(board)
 
     def hear(self, event: Event, board: Board) -> None:
@@ -158,7 +156,6 @@ class TerminalDisplay(Display):
     def __init__(self, console: "Console") -> None:
         from rich.live import Live
 
-        super().__init__()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
