@@ -49,7 +49,7 @@ class Asleep:
                 (task / "stat").read_text().rpartition(")")[2].split()
                 for task in sorted(self._tasks.iterdir())
             ]
-        except OSError:
+        except (OSError, ValueError):
             threads = []
         worked = [fields[11:13] for fields in threads]
         is_asleep = bool(threads) and all(fields[0] == "S" for fields in threads)
