@@ -401,8 +401,9 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
     make = functools.partial(PayBack, variant=variant, baseline=baseline)
     late, early = (measured.by_round(name) for name in (variant, baseline))
     common = sorted(late.keys() & early.keys())
-    late_lines, early_lines = ([line(*of[n]) for n in common] for of in (late, early))
-    extra, longer = (np.array(late_lines) - np.array(early_lines)).T
+    lines = ([line(*trials[n]) for n in common] for trials in (late, early))
+    late_lines, early_lines = map(np.array, lines)
+    extra, longer = (late_lines - early_lines).T
     saved = -longer
     if compared.verdict != "faster" or len(common) < 2 or saved.mean() <= 0:
         paying: Paying = "never" if compared.verdict == "slower" else "not shown"
