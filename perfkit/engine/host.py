@@ -249,7 +249,8 @@ class Host:
         answers = self._ask(_START_S, "start", payload, seed, limits)
         if not answers or isinstance(answers[-1], str):
             raise RunError(answers[-1] if answers else self._last_words())
-        return Hosted(self, *answers[-1], limits.silence)
+        pid, started_ns = answers[-1]
+        return Hosted(self, pid, started_ns, limits.silence)
 
     def _ask(self, timeout: float, *question: Any) -> list[Any]:
         try:
