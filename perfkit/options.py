@@ -344,37 +344,22 @@ _FILLERS = {
 
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
-    text = _help(parameter).replace("%", "%%")
-    form: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
-    if parameter.type is not bool:
-        kind = _NUMBERS.get(parameter.type, str)
-        form = {"type": kind, "metavar": _metavar(parameter)}
-    unless = argparse.SUPPRESS
-    group.add_argument(parameter.option, default=unless, help=text, **form)
-
-
-def _help(parameter: Parameter) -> str:
-    accepts = default = ""
+    accepts, metavar = "", "N" if parameter.type in _NUMBERS else "TEXT"
     match parameter.accepts:
         case Range(low, high, unit):
             accepts = f"{low:g} to {high:g} {unit}".strip()
         case Choice(options, many):
             accepts = f"{'any of ' if many else ''}{', '.join(options)}"
-    if parameter.default not in ("", False):
-        default = f"default {parameter.default}"
-    meaning = ": ".join(filter(None, (parameter.help, accepts)))
-    return "; ".join(filter(None, (meaning, default)))
-
-
-def _metavar(parameter: Parameter) -> str:
-    match parameter.accepts:
+            metavar = "WORD,WORD" if many else "WORD"
         case Folder():
-            return "FOLDER"
-        case Choice(many=True):
-            return "WORD,WORD"
-        case Choice():
-            return "WORD"
-    return "N" if parameter.type in _NUMBERS else "TEXT"
+            metavar = "FOLDER"
+    meaning = ": ".join(filter(None, (parameter.help, accepts)))
+    default = "" if parameter.default in ("", False) else f"default {parameter.default}"
+    text = "; ".join(filter(None, (meaning, default))).replace("%", "%%")
+    form: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+    if parameter.type is not bool:
+        form = {"type": _NUMBERS.get(parameter.type, str), "metavar": metavar}
+    group.add_argument(parameter.option, default=argparse.SUPPRESS, help=text, **form)
 
 
 def _reading(kind: Callable[[str], float]) -> Callable[[str], float | str]:
