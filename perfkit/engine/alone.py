@@ -86,15 +86,19 @@ class Alone:
             os.close(file)
             return
         self._file = file
-        while not (stopped.is_set() or _locked(file)):
+        while not stopped.is_set():
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             yield _waiting(file)
             time.sleep(_SLICE_S)
-        if not stopped.is_set():
-            end = time.monotonic() + self._budget + _START_S if self._budget else 0
-            # A full disk costs others the name, and nobody the run.
-            with contextlib.suppress(OSError):
-                os.ftruncate(file, 0)
-                os.pwrite(file, f"{self._holder[:_LONGEST]}\n{end:.0f}".encode(), 0)
+        else:
+            return
+        end = time.monotonic() + self._budget + _START_S if self._budget else 0
+        # A full disk costs others the name, and nobody the run.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{self._holder[:_LONGEST]}\n{end:.0f}".encode(), 0)
 
     def let_go(self) -> None:
         """Give it back, if it was taken."""
@@ -112,10 +116,3 @@ def _waiting(file: int) -> str:
     if seconds > 0:
         name += f", about {units.seconds(10 * math.ceil(seconds / 10))}"
     return f"Waiting for {name}"
-
-
-def _locked(file: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
