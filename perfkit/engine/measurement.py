@@ -352,8 +352,6 @@ class PayBack:
     """When a variant has caught up with another that started earlier.
 
     Attributes:
-        variant: The one in question.
-        baseline: The one it is held against.
         paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
             call costs no more; ``"never"``, because its steps are slower; ``"not
             shown"`` where the steps are not shown to differ, or when it is ahead;
@@ -363,8 +361,6 @@ class PayBack:
         high: Upper end of it; None where it has none.
     """
 
-    variant: str
-    baseline: str
     paying: Paying
     examples: float | None = None
     low: float = 0.0
@@ -398,7 +394,6 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
-    make = functools.partial(PayBack, variant=variant, baseline=baseline)
     late, early = (measured.by_round(name) for name in (variant, baseline))
     common = sorted(late.keys() & early.keys())
     lines = ([line(*trials[n]) for n in common] for trials in (late, early))
@@ -409,13 +404,13 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
         paying: Paying = "never" if compared.verdict == "slower" else "not shown"
         if compared.verdict == "faster" and len(common) == 1:
             paying = "one round"
-        return make(paying=paying)
+        return PayBack(paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)
     if middle <= 0 and high != 0:
         # Its first call may be shorter, or longer.
-        return make(paying="not shown", high=high)
-    return make(
+        return PayBack(paying="not shown", high=high)
+    return PayBack(
         paying="pays back" if middle > 0 else "at once",
         examples=max(middle, 0.0),
         low=low,
