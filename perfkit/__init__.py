@@ -24,74 +24,44 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import need
 
 if TYPE_CHECKING:
-    from perfkit.documents import load
-    from perfkit.engine.processes import fresh
-    from perfkit.engine.tick import READY, Note, Pause, Tick, every
-    from perfkit.errors import PerfkitError
-    from perfkit.findings.page.export import export
-    from perfkit.findings.record import Finding, Verdict
-    from perfkit.findings.store import findings
-    from perfkit.machine.collect import machine
-    from perfkit.machines.classroom import classroom
-    from perfkit.machines.compare import compare
-    from perfkit.machines.examination import doctor
-    from perfkit.machines.record import recorded
-    from perfkit.machines.recording import passport
-    from perfkit.panel.panel import panel
-    from perfkit.panel.simulation import pipeline_simulator
-    from perfkit.questions import experiment, experiments
-    from perfkit.questions.base import Experiment, variant
-    from perfkit.questions.gallery import chart
-    from perfkit.questions.parameters import Choice, Folder, Range
-    from perfkit.questions.runs import run
-    from perfkit.training.account.session import lines
-    from perfkit.training.diagnose.diagnose import diagnose
-    from perfkit.training.diagnose.steps import steps
-    from perfkit.training.profile.profile import profile
-    from perfkit.training.race.ladder import ladder
-    from perfkit.training.race.learning import time_to_loss
-    from perfkit.training.race.race import race
+    from perfkit.documents import load as load
+    from perfkit.engine.processes import fresh as fresh
+    from perfkit.engine.tick import READY as READY
+    from perfkit.engine.tick import Note as Note
+    from perfkit.engine.tick import Pause as Pause
+    from perfkit.engine.tick import Tick as Tick
+    from perfkit.engine.tick import every as every
+    from perfkit.errors import PerfkitError as PerfkitError
+    from perfkit.findings.page.export import export as export
+    from perfkit.findings.record import Finding as Finding
+    from perfkit.findings.record import Verdict as Verdict
+    from perfkit.findings.store import findings as findings
+    from perfkit.machine.collect import machine as machine
+    from perfkit.machines.classroom import classroom as classroom
+    from perfkit.machines.compare import compare as compare
+    from perfkit.machines.examination import doctor as doctor
+    from perfkit.machines.record import recorded as recorded
+    from perfkit.machines.recording import passport as passport
+    from perfkit.panel.panel import panel as panel
+    from perfkit.panel.simulation import pipeline_simulator as pipeline_simulator
+    from perfkit.questions import experiment as experiment
+    from perfkit.questions import experiments as experiments
+    from perfkit.questions.base import Experiment as Experiment
+    from perfkit.questions.base import variant as variant
+    from perfkit.questions.gallery import chart as chart
+    from perfkit.questions.parameters import Choice as Choice
+    from perfkit.questions.parameters import Folder as Folder
+    from perfkit.questions.parameters import Range as Range
+    from perfkit.questions.runs import run as run
+    from perfkit.training.account.session import lines as lines
+    from perfkit.training.diagnose.diagnose import diagnose as diagnose
+    from perfkit.training.diagnose.steps import steps as steps
+    from perfkit.training.profile.profile import profile as profile
+    from perfkit.training.race.ladder import ladder as ladder
+    from perfkit.training.race.learning import time_to_loss as time_to_loss
+    from perfkit.training.race.race import race as race
 
 __version__ = "0.1.0"
-__all__ = [
-    "READY",
-    "Choice",
-    "Experiment",
-    "Finding",
-    "Folder",
-    "Note",
-    "Pause",
-    "PerfkitError",
-    "Range",
-    "Tick",
-    "Verdict",
-    "chart",
-    "classroom",
-    "compare",
-    "diagnose",
-    "doctor",
-    "every",
-    "experiment",
-    "experiments",
-    "export",
-    "findings",
-    "fresh",
-    "ladder",
-    "lines",
-    "load",
-    "machine",
-    "panel",
-    "passport",
-    "pipeline_simulator",
-    "profile",
-    "race",
-    "recorded",
-    "run",
-    "steps",
-    "time_to_loss",
-    "variant",
-]
-
 # Which names live where. Each is imported when it is first asked for, so that
 # ``import perfkit`` takes milliseconds and loads no numerical library.
 _NAMES = {
@@ -124,6 +94,7 @@ _NAMES = {
     "training.race.race": "race",
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+__all__ = [*_HOME]
 
 
 class _Verb(ModuleType):

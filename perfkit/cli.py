@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import sys
-from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from perfkit.errors import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
@@ -50,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(args, "worse", None) is not None:
             # There 1 is an answer: a side is slower.
             failed = BAD_USAGE
+        if isinstance(json_file := getattr(args, "json", None), str):
+            _check_writable(json_file)
         code = _COMMANDS[args.command](args)
         sys.stdout.flush()
     except PerfkitError as error:
@@ -129,7 +130,6 @@ def _run(args: Namespace) -> int:
     from perfkit.questions.runs import open_replay, open_session
 
     question = experiment(args.name, **options.parameters(args))
-    _check_writable(args.json)
     session = open_replay(question, folder=args.out) or open_session(
         question, args.budget, seed=args.seed, folder=args.out
     )
@@ -141,7 +141,6 @@ def _lines(args: Namespace) -> int:
     from perfkit.questions.runs import watch
     from perfkit.training.account.session import open_lines
 
-    _check_writable(args.json)
     opened = open_lines(
         args.training,
         args.budget,
@@ -162,7 +161,6 @@ def _lines(args: Namespace) -> int:
 def _diagnose(args: Namespace) -> int:
     from perfkit.training.diagnose.maker import maker
 
-    _check_writable(args.json)
     if args.diff and args.json == "-":
         raise BadParameterError(
             "--diff and --json - both write to stdout; give --json a file."
@@ -228,7 +226,6 @@ def _race(args: Namespace) -> int:
     from perfkit.training.race.race import RaceSession, asked_for, open_race
     from perfkit.training.race.sides import Asked
 
-    _check_writable(args.json)
     request = asked_for(**{f.name: getattr(args, f.name) for f in fields(Asked)})
     session = open_race(
         request, args.budget, seed=args.seed, folder=args.out, worse=args.worse
@@ -246,7 +243,6 @@ def _race(args: Namespace) -> int:
 def _profile(args: Namespace) -> int:
     from perfkit.training.profile.profile import profile
 
-    _check_writable(args.json)
     if sys.stderr.isatty():
         message = "Running the training until it is warm, after any other run …"
         print(message, file=sys.stderr)
@@ -284,10 +280,12 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
 def _show(args: Namespace) -> int:
     from perfkit.documents import load
 
-    document = load(args.file)
+    document: Any = load(args.file)
     _show_report(document, args)
     if args.chart:
-        _draw(document, args.chart)
+        from perfkit.questions.gallery import chart
+
+        _write(args.chart, chart(document).svg)
     return DONE
 
 
@@ -447,23 +445,14 @@ def _as_typed(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _check_writable(where: str | None) -> None:
+def _check_writable(where: str) -> None:
     """Refuse before the run what would fail after it."""
-    if where in (None, "-"):
-        return
     folder = os.path.dirname(os.path.abspath(where))
-    if os.path.isdir(where) or not os.access(folder, os.W_OK):
+    if where != "-" and (os.path.isdir(where) or not os.access(folder, os.W_OK)):
         raise BadParameterError(
             f"--json is {where!r}, which cannot be written; give a file in a folder "
             "that exists, or - for stdout."
         )
-
-
-def _draw(document: Any, where: str) -> None:
-    from perfkit.questions.gallery import chart
-
-    with _writing(where):
-        chart(document).save(where)
 
 
 def _write_json(document: Saved, args: Namespace) -> None:
@@ -473,13 +462,11 @@ def _write_json(document: Saved, args: Namespace) -> None:
     if args.json == "-":
         print(to_json(document))
     elif args.json:
-        with _writing(args.json):
-            Path(args.json).write_text(f"{to_json(document)}\n", encoding="utf-8")
+        _write(args.json, f"{to_json(document)}\n")
 
 
-@contextmanager
-def _writing(where: str) -> Iterator[None]:
+def _write(where: str, text: str) -> None:
     try:
-        yield
+        Path(where).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadFileError(f"Cannot write {where} ({error.strerror}).") from error

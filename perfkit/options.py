@@ -41,6 +41,7 @@ _COMMANDS = {
     "lab": "open JupyterLab on the first notebook",
     "skill": "print instructions for coding agents, as Markdown",
 }
+_NO_SOURCE = "keep your lines of code out of the saved file"
 _EXIT_CODES = (
     "exit code: 0 done; 1 no result; 2 bad usage; 130 stopped by Ctrl-C (the results "
     "so far are saved and shown)"
@@ -66,9 +67,6 @@ _FLEETS_CODES = (
 )
 
 
-_NO_SOURCE = "keep your lines of code out of the saved file"
-
-
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence."""
 
@@ -87,7 +85,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if command is not None and command not in commands:
         raise BadParameterError(unknown("command", command, commands))
     if command in _FILLERS:
-        _FILLERS[command](commands[command], arguments)
+        fill, commands[command].epilog = _FILLERS[command]
+        fill(commands[command], arguments)
     ours = list(arguments)
     if command in _OF_SCRIPTS:
         # What follows belongs to the script.
@@ -157,7 +156,6 @@ def _add(
 
 
 def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _DOCTORS_CODES
     _add(parser, "--json", None, "write the machine and the checks as JSON")
     probe = (
         "also start TensorFlow, test every device and measure how fast each part is; "
@@ -170,7 +168,6 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    parser.epilog = _EXIT_CODES
     _add_name(parser, arguments)
     budget = (
         "seconds to spend on measuring (60, or 180 with a GPU); preparing data takes "
@@ -190,26 +187,19 @@ def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
 
 
 def _fill_lines(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _EXIT_CODES
     training = (
         "an unchanged script or notebook, with its own arguments after --, or "
         "FILE.py:FUNCTION; it runs in the same isolation as in `perfkit diagnose`"
     )
     _add(parser, "training", "FILE.py", training)
     _add(parser, "--no-source", None, _NO_SOURCE)
-    _add(
-        parser,
-        "--budget",
-        "SECONDS",
-        "seconds to watch it (30); up to four times as long if it hardly trains",
-        type=_number,
-    )
+    watched = "seconds to watch it (30); up to four times as long if it hardly trains"
+    _add(parser, "--budget", "SECONDS", watched, type=_number)
     _add(parser, "--json", "FILE", "also write the account here; - for stdout")
     _add(parser, "--out", "FOLDER", "folder for accounts (perfkit-findings)")
 
 
 def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _PATCHS_CODES
     training = (
         "an unchanged script, with its own arguments after --, or FILE.py:FUNCTION, "
         "which returns a compiled Keras model, its data and optionally a dict of "
@@ -232,20 +222,18 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _RACES_CODES
     trainings = (
         "unchanged scripts, or FILE.py:FUNCTION, where the first is the baseline; or "
         "one of them with an option below; the scripts' own arguments go after --"
     )
     _add(parser, "trainings", "FILE.py", trainings, nargs="+")
-    several = {
-        "--commit": ("COMMIT", "compare the working tree with a git commit"),
-        "--python": ("PYTHON", "compare with the environment of another interpreter"),
-        "--env": ("NAME=VALUE", "compare with this variable; quote several at once"),
-        "--cores": ("0-1,3", "compare with these cores only"),
-    }
-    for name, spec in several.items():
-        _add(parser, name, *spec, action="append", default=[])
+    for name, metavar, text in (
+        ("--commit", "COMMIT", "the working tree with a git commit"),
+        ("--python", "PYTHON", "with the environment of another interpreter"),
+        ("--env", "NAME=VALUE", "with this variable; quote several at once"),
+        ("--cores", "0-1,3", "with these cores only"),
+    ):
+        _add(parser, name, metavar, f"compare {text}", action="append", default=[])
     _add_fit(parser)
     entire_run = (
         "run the scripts to their end, whatever they do, and compare the run times"
@@ -291,10 +279,8 @@ def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.epilog = _EXIT_CODES
     _add(parser, "-o --out", "FILE", "the new file, NAME.json", required=True)
-    seconds = "seconds in all (180)"
-    _add(parser, "--budget", "SECONDS", seconds, type=_number)
+    _add(parser, "--budget", "SECONDS", "seconds in all (180)", type=_number)
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
@@ -310,7 +296,6 @@ def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     parser.usage = "perfkit fleet ADDRESS (passport | run NAME) [options]"
-    parser.epilog = _FLEETS_CODES
     _add(parser, "address", "ADDRESS", "a scheduler, such as tcp://scheduler:8786")
     parser.add_argument("what", metavar="passport|run", choices=("passport", "run"))
     if "passport" not in arguments:
@@ -339,56 +324,42 @@ def _fill_skill(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "--schema", "KIND", text, choices=DOCUMENT_KINDS)
 
 
+# What adds the options of a command, and what its exit codes say.
 _FILLERS = {
-    "doctor": _fill_doctor,
-    "run": _fill_run,
-    "lines": _fill_lines,
-    "diagnose": _fill_diagnose,
-    "race": _fill_race,
-    "profile": _fill_profile,
-    "show": _fill_show,
-    "passport": _fill_passport,
-    "class": _fill_class,
-    "compare": _fill_compare,
-    "fleet": _fill_fleet,
-    "export": _fill_export,
-    "lab": _fill_lab,
-    "skill": _fill_skill,
+    "doctor": (_fill_doctor, _DOCTORS_CODES),
+    "run": (_fill_run, _EXIT_CODES),
+    "lines": (_fill_lines, _EXIT_CODES),
+    "diagnose": (_fill_diagnose, _PATCHS_CODES),
+    "race": (_fill_race, _RACES_CODES),
+    "profile": (_fill_profile, None),
+    "show": (_fill_show, None),
+    "passport": (_fill_passport, _EXIT_CODES),
+    "class": (_fill_class, None),
+    "compare": (_fill_compare, None),
+    "fleet": (_fill_fleet, _FLEETS_CODES),
+    "export": (_fill_export, None),
+    "lab": (_fill_lab, None),
+    "skill": (_fill_skill, None),
 }
 
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
-    text = _help(parameter).replace("%", "%%")
-    form: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
-    if parameter.type is not bool:
-        kind = _NUMBERS.get(parameter.type, str)
-        form = {"type": kind, "metavar": _metavar(parameter)}
-    unless = argparse.SUPPRESS
-    group.add_argument(parameter.option, default=unless, help=text, **form)
-
-
-def _help(parameter: Parameter) -> str:
+    accepts, metavar = "", "N" if parameter.type in _NUMBERS else "TEXT"
     match parameter.accepts:
         case Range(low, high, unit):
             accepts = f"{low:g} to {high:g} {unit}".strip()
         case Choice(options, many):
             accepts = f"{'any of ' if many else ''}{', '.join(options)}"
-        case _:
-            accepts = ""
-    meaning = ": ".join(part for part in (parameter.help, accepts) if part)
-    default = "" if parameter.default in ("", False) else f"default {parameter.default}"
-    return "; ".join(part for part in (meaning, default) if part)
-
-
-def _metavar(parameter: Parameter) -> str:
-    match parameter.accepts:
+            metavar = "WORD,WORD" if many else "WORD"
         case Folder():
-            return "FOLDER"
-        case Choice(many=True):
-            return "WORD,WORD"
-        case Choice():
-            return "WORD"
-    return "N" if parameter.type in _NUMBERS else "TEXT"
+            metavar = "FOLDER"
+    meaning = ": ".join(filter(None, (parameter.help, accepts)))
+    default = "" if parameter.default in ("", False) else f"default {parameter.default}"
+    text = "; ".join(filter(None, (meaning, default))).replace("%", "%%")
+    form: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+    if parameter.type is not bool:
+        form = {"type": _NUMBERS.get(parameter.type, str), "metavar": metavar}
+    group.add_argument(parameter.option, default=argparse.SUPPRESS, help=text, **form)
 
 
 def _reading(kind: Callable[[str], float]) -> Callable[[str], float | str]:

@@ -6,7 +6,7 @@ And where that is shown: in a notebook, in a terminal, or nowhere.
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -52,7 +52,12 @@ class Board:
             case Preparing(message):
                 self.doing = message
             case TrialStarted(variant, number, _):
-                self._begin(variant, number)
+                if number != self._round:
+                    self._round, self._started = number, []
+                self._started.append(variant)
+                # What is tried after the rounds is of none.
+                part = f"Round {number}" if number else "Trying"
+                self.doing = f"{part}: {variant}"
             case Ticked(variant, _):
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
@@ -60,21 +65,11 @@ class Board:
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
             case Finished(measurement, stopped):
-                self._finish(len(measurement.trials), stopped=stopped)
-
-    def _finish(self, trials: int, *, stopped: bool) -> None:
-        """Leave one line: what was measured is shown better elsewhere."""
-        end = "Stopped" if stopped else "Finished"
-        plural = "trial" if trials == 1 else "trials"
-        self.doing = f"{end}: {trials} {plural} in {units.seconds(round(self.spent))}"
-        self.over = True
-
-    def _begin(self, variant: str, number: int) -> None:
-        if number != self._round:
-            self._round, self._started = number, []
-        self._started.append(variant)
-        # What is tried after the rounds is of none.
-        self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
+                # One line is left: what was measured is shown better elsewhere.
+                end = "Stopped" if stopped else "Finished"
+                trials = units.count(len(measurement.trials), "trial")
+                self.doing = f"{end}: {trials} in {units.seconds(round(self.spent))}"
+                self.over = True
 
     @property
     def share(self) -> float:
@@ -111,14 +106,12 @@ def in_html(board: Board) -> str:
 class Display(AbstractContextManager["Display"]):
     """Draws a board at most every ``PERIOD_S``; this one draws nothing."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._drawn = -PERIOD_S
+    _drawn = -PERIOD_S
 
     def show(self, board: Board, *, at_once: bool = False) -> None:
         """Draw the board unless it was drawn a moment ago."""
-        if at_once or self._clock() - self._drawn >= PERIOD_S:
-            self._drawn = self._clock()
+        if at_once or time.monotonic() - self._drawn >= PERIOD_S:
+            self._drawn = time.monotonic()
             self._draw(board)
 
     def hear(self, event: Event, board: Board) -> None:
@@ -163,7 +156,6 @@ class TerminalDisplay(Display):
     def __init__(self, console: "Console") -> None:
         from rich.live import Live
 
-        super().__init__()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:

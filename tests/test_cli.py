@@ -2,6 +2,7 @@ import contextlib
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfkit import cli
+from perfkit import cli, options
+from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
@@ -314,3 +316,29 @@ def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
     record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
     assert record["properties"]["kind"]["enum"] == [kind]
     assert {"schema", "recorded"} <= record["properties"].keys()
+
+
+def parameters(line):
+    return options.parameters(options.parse(shlex.split(line)))
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("--nap-ms 2.5 --batch 4 --dreams --kind deep",
+         {"nap_ms": 2.5, "batch": 4, "dreams": True, "kind": "deep"}),
+        # What is not given is left to the experiment, as is what is no number.
+        ("", {}),
+        ("--no-dreams", {"dreams": False}),
+        ("--nap-ms long --batch 2.5", {"nap_ms": "long", "batch": "2.5"}),
+    ],
+)  # fmt: skip
+def test_options_are_made_from_the_parameters(napping, line, given):
+    found = parameters(f"run napping {line}")
+    assert found == given
+    assert {name: type(found[name]) for name in given} == {
+        name: type(value) for name, value in given.items()
+    }
+    if "long" in line:
+        with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
+            napping(nap_ms=found["nap_ms"])

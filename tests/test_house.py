@@ -5,7 +5,6 @@ import graphlib
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -50,38 +49,13 @@ def test_the_code_keeps_the_style_and_the_types_are_right(command):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-# What has another name by now; a word is a part of a name, whatever its number.
-RETIRED = {"arm", "pulse", "twin"}
-
-
-def test_no_name_holds_a_word_that_was_given_up():
-    assert {
-        f"{path.relative_to(ROOT)}: {token.string}"
-        for path, _, _ in sources()
-        for token in tokenize.generate_tokens(path.open(encoding="utf-8").readline)
-        if token.type == tokenize.NAME
-        if words(token.string) & RETIRED
-    } == set()
-
-
-def words(name):
-    """The words of a name, in small letters and without the s of several."""
-    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-    return {word.lower().removesuffix("s") for word in found}
-
-
-@pytest.mark.parametrize("name", ["_pulse", "PulseRate", "arms", "TWIN", "an_arm"])
-def test_a_word_that_was_given_up_would_be_seen(name):
-    assert words(name) & RETIRED
-
-
 def part_of(module):
     """The part of perfkit that a dotted name lies in."""
     words = module.split(".")
     return words[1] if len(words) > 1 else "__init__"
 
 
-def imports(source, package):
+def imports(source):
     """Every module of perfkit that a source imports, wherever in it, for types too.
 
     Who needs a part's types knows that part: leaving those imports out would let two
@@ -91,14 +65,12 @@ def imports(source, package):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            up = package.split(".")[: 1 - node.level or None] if node.level else []
-            base = ".".join([*up, *filter(None, [node.module])])
             # What is imported may be a module or a name in one. The version of perfkit
             # is for all.
             names = [alias.name for alias in node.names if alias.name != "__version__"]
             for name in names:
-                inside = f"{base}.{name}"
-                yield inside if is_module(inside) else base
+                inside = f"{node.module}.{name}"
+                yield inside if is_module(inside) else node.module
 
 
 def is_module(name):
@@ -106,17 +78,15 @@ def is_module(name):
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
-def wrong_imports(source, part, package):
-    found = (m for m in imports(source, package) if m.split(".")[0] == "perfkit")
+def wrong_imports(source, part):
+    found = (m for m in imports(source) if m.split(".")[0] == "perfkit")
     return {m for m in found if LEVEL[part_of(m)] > LEVEL[part]}
 
 
 def sources():
-    """Each file of the package with its part and its dotted package."""
+    """Each file of the package with its part."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        where = path.relative_to(PACKAGE)
-        package = ".".join(["perfkit", *where.parts[:-1]])
-        yield path, where.parts[0].removesuffix(".py"), package
+        yield path, path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 # They say grammar, where the name of a thing would say what it is.
@@ -140,7 +110,7 @@ def bound_names(source):
 
 
 def test_names_are_nouns_of_the_field():
-    names = [name for path, *_ in sources() for name in bound_names(path.read_text())]
+    names = [name for path, _ in sources() for name in bound_names(path.read_text())]
     words = NO_NOUNS.split()
     wrong = Counter(name for name in names if name.strip("_") in words)
     assert wrong.total() < 0.01 * len(names), wrong.most_common(20)
@@ -175,7 +145,7 @@ def is_length(node):
 def test_no_text_is_multiplied_by_a_condition():
     wrong = {
         str(path): lines
-        for path, *_ in sources()
+        for path, _ in sources()
         if (lines := [*texts_times_a_condition(path.read_text())])
     }
     assert not wrong
@@ -196,11 +166,11 @@ def test_a_text_times_a_condition_would_be_seen(source, lines):
 
 
 def test_imports_point_one_way_and_every_part_has_its_place():
-    assert {part for _, part, _ in sources()} <= set(LEVEL)
+    assert {part for _, part in sources()} <= set(LEVEL)
     wrong = {
         str(path.relative_to(ROOT)): bad
-        for path, part, package in sources()
-        if (bad := wrong_imports(path.read_text(), part, package))
+        for path, part in sources()
+        if (bad := wrong_imports(path.read_text(), part))
     }
     assert wrong == {}
 
@@ -211,30 +181,23 @@ def test_imports_point_one_way_and_every_part_has_its_place():
         ("import perfkit.charts", {"perfkit.charts"}),
         ("from perfkit.charts import chart", {"perfkit.charts"}),
         ("from perfkit import charts", {"perfkit.charts"}),
-        ("from ..charts import chart", {"perfkit.charts"}),
-        ("from .. import charts", {"perfkit.charts"}),
         ("def f():\n    from perfkit.cli import main", {"perfkit.cli"}),
         ("if TYPE_CHECKING:\n    from perfkit.lab import x", {"perfkit.lab"}),
         ("import perfkit", {"perfkit"}),
         ("from perfkit import Finding", {"perfkit"}),
-        ("from . import trial\nfrom .tick import Tick", set()),
         ("from perfkit import errors, units", set()),
         ("import numpy\nfrom charts import x", set()),
     ],
 )
 def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong):
-    assert wrong_imports(source, "engine", "perfkit.engine") == wrong
+    assert wrong_imports(source, "engine") == wrong
 
 
 def circle(modules):
-    """The first circle in which modules import each other; empty for none.
-
-    Args:
-        modules: By name, each with its package and its source.
-    """
+    """The first circle in which modules, sources by name, import each other, if any."""
     graph = graphlib.TopologicalSorter()
-    for name, (package, source) in modules.items():
-        for other in modules.keys() & {*imports(source, package)} - {name}:
+    for name, source in modules.items():
+        for other in modules.keys() & {*imports(source)} - {name}:
             graph.add(name, other)
     try:
         graph.prepare()
@@ -245,10 +208,9 @@ def circle(modules):
 
 def test_no_modules_import_each_other_in_a_circle():
     modules = {}
-    for path, _, package in sources():
-        where = path.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(where).removesuffix(".__init__")
-        modules[name] = package, path.read_text()
+    for path, _ in sources():
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        modules[name.removesuffix(".__init__")] = path.read_text()
     assert circle(modules) == []
 
 
@@ -257,14 +219,13 @@ def test_no_modules_import_each_other_in_a_circle():
     [
         "def f():\n    from perfkit.findings.reports import of_finding",
         "if TYPE_CHECKING:\n    from perfkit.findings import reports",
-        "from .reports import of_finding",
     ],
 )
 def test_a_circle_would_be_seen(source):
     where, back = "perfkit.findings", "from perfkit.findings.record import Finding"
-    modules = {f"{where}.record": (where, source), f"{where}.reports": (where, back)}
+    modules = {f"{where}.record": source, f"{where}.reports": back}
     assert {*circle(modules)} == set(modules)
-    assert circle(modules | {f"{where}.reports": (where, "import re")}) == []
+    assert circle(modules | {f"{where}.reports": "import re"}) == []
 
 
 def published():

@@ -60,7 +60,7 @@ def make_images(folder):
 
 
 def start_the_lab(folder):
-    lab._make(lab._folders(folder))
+    lab._make_folders(folder)
     # The layout of the first screen is no secret.
     (made,) = folder.rglob("*.jupyterlab-workspace")
     made.unlink()

@@ -39,8 +39,8 @@ print(len(room._repr_html_()))
 
 def test_no_file_but_its_own_imports_a_question():
     found, home = {}, "perfkit.questions."
-    for path, _, package in sources():
-        every = [m for m in imports(path.read_text(), package) if m.startswith(home)]
+    for path, _ in sources():
+        every = [m for m in imports(path.read_text()) if m.startswith(home)]
         rooms = {m.removeprefix(home).partition(".")[0] for m in every} & ROOMS.keys()
         where = path.relative_to(HOUSE).as_posix()
         if others := {one for one in rooms if f"questions/{one}" not in where}:

@@ -32,13 +32,6 @@ def lock_file() -> Path:
     return Path(tempfile.gettempdir()) / f"perfkit-measuring-{os.getuid()}.lock"
 
 
-def is_ours(path: Path) -> bool:
-    """Whether it belongs to this user; where all may write, others may lay traps."""
-    with contextlib.suppress(OSError):
-        return path.stat(follow_symlinks=False).st_uid == os.getuid()
-    return False
-
-
 def private_folder(path: Path) -> None:
     """Make a folder, and what is missing above it, for this user alone.
 
@@ -57,10 +50,13 @@ def remove_left(prefix: str, lock: str) -> None:
 
     Who still needs such a folder holds the file in it that is its lock.
     """
-    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{prefix}*")):
-        with contextlib.suppress(OSError), (folder / lock).open("rb+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            # Where all may write, others may lay traps.
+            if folder.lstat().st_uid == os.getuid():
+                with (folder / lock).open("rb+") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Alone:
@@ -90,15 +86,19 @@ class Alone:
             os.close(file)
             return
         self._file = file
-        while not stopped.is_set() and not _locked(file):
+        while not stopped.is_set():
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             yield _waiting(file)
             time.sleep(_SLICE_S)
-        if not stopped.is_set():
-            end = time.monotonic() + self._budget + _START_S if self._budget else 0
-            # A full disk costs others the name, and nobody the run.
-            with contextlib.suppress(OSError):
-                os.ftruncate(file, 0)
-                os.pwrite(file, f"{self._holder[:_LONGEST]}\n{end:.0f}".encode(), 0)
+        else:
+            return
+        end = time.monotonic() + self._budget + _START_S if self._budget else 0
+        # A full disk costs others the name, and nobody the run.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{self._holder[:_LONGEST]}\n{end:.0f}".encode(), 0)
 
     def let_go(self) -> None:
         """Give it back, if it was taken."""
@@ -112,15 +112,7 @@ def _waiting(file: int) -> str:
     content = os.pread(file, 4 * _LONGEST, 0).decode(errors="replace")
     holder, _, end = content.partition("\n")
     seconds = float(end[:12]) - time.monotonic() if end.isdecimal() else 0.0
-    about = (
-        f", about {units.seconds(10 * math.ceil(seconds / 10))}" if seconds > 0 else ""
-    )
     name = holder if holder and holder.isprintable() else "another run"
-    return f"Waiting for {name}{about}"
-
-
-def _locked(file: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    if seconds > 0:
+        name += f", about {units.seconds(10 * math.ceil(seconds / 10))}"
+    return f"Waiting for {name}"

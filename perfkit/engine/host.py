@@ -2,15 +2,15 @@
 
 What this process is itself needs no more than its own launcher. Every other place gets
 a process of its own, which has that interpreter and those variables from its start:
-``python -m perfkit.engine.host NUMBER LENT``. Requests come over the connection of that
-number, and what trials tell goes back over it; once it is closed, the process ends with
-all it started. Nothing is installed there: what the other environment lacks of perfkit
+``python -m perfkit.engine.host NUMBER CORES LENT``. Questions come over the connection
+of that number, and each has an answer; once it is closed, the process ends with all it
+started. Nothing is installed there: what the other environment lacks of perfkit
 it is lent, by a folder of links on its path.
 """
 
-import contextlib
 import importlib.util
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -18,9 +18,9 @@ import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from multiprocessing import Pipe, connection
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": fou
 """
 _NAMES = environment.BACKENDS | {"keras": "Keras", "tf_keras": "tf_keras"}
 _PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
+# An answer is waited for a little longer than it may take.
+_LATE_S = 0.05
 _OLDEST = (3, 11)
 # How what is no interpreter fails to say what it is.
 _NO_PYTHON = (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError)
@@ -163,25 +165,10 @@ def _in_short(error: Exception) -> str:
             return "it does not answer like Python"
 
 
-@contextlib.contextmanager
-def _on(cores: Collection[int]) -> Iterator[None]:
-    """Let this thread use these cores alone, and so what it starts, from its start on.
-
-    Set from outside, they would come too late for what it has started itself by then.
-    """
-    if not cores or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 class Host:
     """The launcher of a place that is another than this process.
+
+    It answers one question after another.
 
     Attributes:
         loaded_s: Seconds that loading it took; None before that.
@@ -190,16 +177,17 @@ class Host:
     def __init__(self, place: Place, environment: Environment) -> None:
         self.loaded_s: float | None = None
         self._place = place
-        self._number = 0
-        self._inbox: dict[int, deque[Message]] = defaultdict(deque)
+        # Whose questions have no answer yet, and whose answers were not heard, by the
+        # trial's process; 0 for none.
+        self._asked = deque[int]()
+        self._answers = defaultdict[int, list[Any]](list)
         self._began = time.perf_counter()
         self._lent, self._backend = "", environment.backend
         try:
             if place.python:
                 self._lent = _lend(environment.lacks)
             self._connection, theirs = Pipe()
-            with _on(place.cores):
-                self._process = self._started(theirs.fileno())
+            self._process = self._started(theirs.fileno())
         except OSError as error:
             shutil.rmtree(self._lent, ignore_errors=True)
             raise RunError(
@@ -214,7 +202,7 @@ class Host:
                 self._place.python or sys.executable,
                 # Without the folder that it is started in.
                 *("-P", "-m", "perfkit.engine.host", str(number)),
-                *([self._lent] if self._lent else []),
+                *(",".join(map(str, self._place.cores)), self._lent),
             ],
             env=self._variables(),
             pass_fds=[number],
@@ -242,16 +230,12 @@ class Host:
         """
         if self.loaded_s is not None:
             return True
-        if not self._connection.poll(timeout):
-            return False
-        try:
-            _, problem = self._connection.recv()
-        except (EOFError, OSError):
-            problem = self._last_words()
-        if problem:
+        answers = self._ask(timeout, "wait", timeout)
+        if problem := next((text for text in answers if isinstance(text, str)), ""):
             raise RunError(problem)
-        self.loaded_s = time.perf_counter() - self._began
-        return True
+        if any(answers):
+            self.loaded_s = time.perf_counter() - self._began
+        return any(answers)
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
@@ -261,50 +245,36 @@ class Host:
         Raises:
             RunError: The launcher there is gone, or can start none.
         """
-        self._number += 1
-        number, payload = self._number, cloudpickle.dumps(work)
+        payload = cloudpickle.dumps(work)
+        answers = self._ask(_START_S, "start", payload, seed, limits)
+        if not answers or isinstance(answers[-1], str):
+            raise RunError(answers[-1] if answers else self._last_words())
+        pid, started_ns = answers[-1]
+        return Hosted(self, pid, started_ns, limits.silence)
+
+    def _ask(self, timeout: float, *question: Any) -> list[Any]:
         try:
-            self._connection.send(("start", number, payload, seed, limits))
-            began = time.perf_counter()
-            while not self._inbox[number]:
-                if time.perf_counter() - began > _START_S:
-                    raise EOFError
-                self.receive(_START_S)
+            return self.ask(0, timeout, *question)
         except (EOFError, OSError):
             raise RunError(self._last_words()) from None
-        kind, *fields = self._inbox[number].popleft()
-        if kind != "started":
-            raise RunError(fields[1])
-        pid, started_ns = fields
-        return Hosted(self, number, pid, started_ns, limits.silence)
 
-    def receive(self, timeout: float) -> None:
-        """Take in what is told within ``timeout`` seconds.
+    def ask(self, pid: int, timeout: float, *question: Any) -> list[Any]:
+        """Ask about a trial; give the answers about it that come within ``timeout``.
+
+        What it tells is asked for again once that was answered.
 
         Raises:
             EOFError: The launcher there is gone.
         """
-        while self._connection.poll(timeout):
-            kind, number, *fields = self._connection.recv()
-            self._inbox[number].append((kind, *fields))
-            timeout = 0.0
-
-    def messages(self, number: int, timeout: float) -> list[Message]:
-        """What a trial told, and last how it ended, within ``timeout`` seconds."""
-        inbox = self._inbox[number]
-        try:
-            if not inbox:
-                self.receive(timeout)
-        except (EOFError, OSError):
-            inbox.append(("ended", "crashed", "lost the process that started it", ""))
-        messages = list(inbox)
-        inbox.clear()
-        return messages
-
-    def ask(self, *request: Any) -> None:
-        """Ask for something that has no answer of its own."""
-        with contextlib.suppress(OSError):
-            self._connection.send(request)
+        if pid not in self._asked or question[0] in ("start", "kill"):
+            self._connection.send(question)
+            self._asked.append(pid)
+        end = time.perf_counter() + timeout + _LATE_S
+        while pid in self._asked:
+            if not self._connection.poll(max(0.0, end - time.perf_counter())):
+                break
+            self._answers[self._asked.popleft()].append(self._connection.recv())
+        return self._answers.pop(pid, [])
 
     def close(self) -> None:
         """End it with all it started."""
@@ -317,8 +287,7 @@ class Host:
         if self._process.stderr:
             self._process.stderr.close()
         # Where it was killed it could not tidy up itself.
-        if self._lent:
-            shutil.rmtree(self._lent, ignore_errors=True)
+        shutil.rmtree(self._lent, ignore_errors=True)
 
     def _last_words(self) -> str:
         self._process.kill()
@@ -336,32 +305,32 @@ class Host:
 class Hosted(Started):
     """A trial that another process started for this one."""
 
-    def __init__(
-        self, host: Host, number: int, pid: int, started_ns: int, silence: float
-    ) -> None:
+    def __init__(self, host: Host, pid: int, started_ns: int, silence: float) -> None:
         super().__init__(pid, started_ns, silence)
-        self._host, self._number = host, number
+        self._host = host
 
     def _hear(self, timeout: float) -> list[Message]:
+        return self._ask(timeout, "poll", self.pid, timeout)
+
+    def _ask(self, timeout: float, *question: Any) -> list[Message]:
         messages: list[Message] = []
-        for kind, *fields in self._host.messages(self._number, timeout):
+        try:
+            answers = self._host.ask(self.pid, timeout, *question)
+        except (EOFError, OSError):
+            answers = [([], "crashed", "lost the process that started it", "")]
+        for told, *ended in answers:
+            messages += told
+            self.outcome, self.message, self.tail = ended
+        if messages:
             self._heard = time.perf_counter()
-            if kind == "told":
-                messages += fields[0]
-            else:
-                self.outcome, self.message, self.tail = fields
         return messages
 
     def kill(self, outcome: Outcome, message: str) -> None:
         """End the trial and all it started, now; it ends with this outcome."""
-        if self.outcome is not None:
-            return
-        self._host.ask("kill", self._number, outcome, message)
-        began = time.perf_counter()
-        while self.outcome is None:
-            self._hear(_END_S)
-            if time.perf_counter() - began > _END_S and self.outcome is None:
-                self.outcome, self.message = outcome, message
+        if self.outcome is None:
+            self._ask(_END_S, "kill", self.pid, outcome, message)
+        if self.outcome is None:
+            self.outcome, self.message = outcome, message
 
 
 class Launchers:
@@ -412,69 +381,64 @@ def _lend(lacks: tuple[str, ...]) -> str:
     return str(folder)
 
 
-_SLICE_S = 0.05
-_FOR_EVER = float("inf")
-
-
 def serve(asking: Connection) -> None:
-    """Start trials and pass on what they tell, until nobody asks any more."""
-    running: dict[int, Running] = {}
+    """Start trials and answer what is asked about them, until nobody asks any more."""
+    trials: dict[int, Running] = {}
     try:
-        _warm(asking)
         while True:
-            heard_on = [pipe for trial in running.values() for pipe in trial.heard_on]
-            connection.wait([asking, *heard_on])
-            _tell(asking, running)
-            while asking.poll():
-                _do(asking, running, asking.recv())
+            verb, *fields = asking.recv()
+            asking.send(_ANSWERS[verb](trials, *fields))
     except (EOFError, ConnectionError):
         # Whoever asked is gone, in whatever way.
         pass
     finally:
-        for trial in running.values():
+        for trial in trials.values():
             trial.kill("stopped", "nobody listens any more")
 
 
-def _warm(asking: Connection) -> None:
+def _wait(_: dict[int, Running], timeout: float) -> bool | str:
     try:
-        while not launcher().wait(_SLICE_S):
-            if asking.poll():
-                asking.recv()
+        return launcher().wait(timeout)
     except RunError as error:
-        asking.send(("ready", str(error)))
-        raise EOFError from None
-    asking.send(("ready", ""))
+        return str(error)
 
 
-def _do(asking: Connection, running: dict[int, Running], task: tuple[Any, ...]) -> None:
-    kind, number, *fields = task
-    if kind == "start":
-        payload, seed, limits = fields
+def _start(
+    trials: dict[int, Running], payload: bytes, seed: int, limits: Limits
+) -> tuple[int, int] | str:
+    try:
         # Whoever asked knows when a trial stands still, and so what is silence.
-        limits = replace(limits, silence=_FOR_EVER)
-        try:
-            trial = running[number] = launcher().start_pickled(payload, seed, limits)
-        except RunError as error:
-            asking.send(("ended", number, "crashed", str(error), ""))
-            return
-        asking.send(("started", number, trial.pid, trial.started_ns))
-    elif number in running:
-        running[number].kill(*fields)
-        _tell(asking, running)
+        trial = launcher().start(payload, seed, replace(limits, silence=math.inf))
+    except RunError as error:
+        return str(error)
+    trials[trial.pid] = trial
+    return trial.pid, trial.started_ns
 
 
-def _tell(asking: Connection, running: dict[int, Running]) -> None:
-    for number, trial in list(running.items()):
-        if messages := trial.poll(0):
-            asking.send(("told", number, messages))
-        if trial.outcome is not None:
-            asking.send(("ended", number, trial.outcome, trial.message, trial.tail))
-            del running[number]
+def _poll(trials: dict[int, Running], pid: int, timeout: float) -> tuple[Any, ...]:
+    trial = trials[pid]
+    return trial.poll(timeout), trial.outcome, trial.message, trial.tail
+
+
+def _kill(trials: dict[int, Running], pid: int, *end: Any) -> tuple[Any, ...]:
+    trials[pid].kill(*end)
+    return _poll(trials, pid, 0)
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    "wait": _wait,
+    "start": _start,
+    "poll": _poll,
+    "kill": _kill,
+}
 
 
 if __name__ == "__main__":
-    serve(connection.Connection(int(sys.argv[1])))
-    # What it was lent goes with it, even where whoever lent it was killed.
-    for folder in sys.argv[2:]:
-        shutil.rmtree(folder, ignore_errors=True)
+    _, _number, _cores, _lent_folder = sys.argv
+    if _cores:
+        # Before anything is started, which has the same ones.
+        os.sched_setaffinity(0, map(int, _cores.split(",")))
+    serve(Connection(int(_number)))
+    # It goes even where whoever lent it was killed.
+    shutil.rmtree(_lent_folder, ignore_errors=True)
     os._exit(0)

@@ -172,13 +172,8 @@ class Running(Started):
         super().__init__(self._process.pid, started_ns, limits.silence)
         self._open: list[Any] = [self._messages, self._output]
 
-    @property
-    def heard_on(self) -> list[Any]:
-        """What becomes ready when there is something to hear."""
-        return [*self._open, self._process.sentinel]
-
     def _hear(self, timeout: float) -> list[Message]:
-        ready = connection.wait(self.heard_on, timeout)
+        ready = connection.wait([*self._open, self._process.sentinel], timeout)
         messages = self._read(ready)
         if self._process.sentinel in ready:
             messages += self._drain()
@@ -320,25 +315,23 @@ class Launcher:
         return ready
 
     def start(
-        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
+        self, work: Callable[[], Iterator[Any]] | bytes, seed: int, limits: Limits
     ) -> Running:
-        """Start a trial of ``work``, which makes the variant's generator."""
-        return self.start_pickled(cloudpickle.dumps(work), seed, limits)
-
-    def start_pickled(self, payload: bytes, seed: int, limits: Limits) -> Running:
-        """Start a trial of work that was pickled by ``cloudpickle``.
+        """Start a trial of ``work``, pickled or not, which makes the generator.
 
         Raises:
             RunError: The system refuses, or what starts trials is gone; the next run
                 starts that anew.
         """
+        payload = work if isinstance(work, bytes) else cloudpickle.dumps(work)
         try:
             if self._lost:
                 raise EOFError
             # In the server's folder, so that it goes even where we cannot remove it.
             folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
             running = Running(self._context, payload, seed, limits, folder)
-            if self._is_another:
+            if self._loaded is not None and _server()._forkserver_pid != self._server:
+                # It ended just now, and Python started another, which loaded nothing.
                 running.kill("crashed", "was started without TensorFlow")
                 raise EOFError
             return running
@@ -357,25 +350,16 @@ class Launcher:
         was_ready = self._ready.is_set() and not self._failure
         return self._loaded is not None and was_ready and _server_is_gone()
 
-    @property
-    def _is_another(self) -> bool:
-        """Whether Python itself started what starts trials anew, and loaded nothing.
-
-        It does so where that ended just before a trial was to start.
-        """
-        return self._loaded is not None and _server()._forkserver_pid != self._server
-
     def _warm(self) -> None:
-        details: str | None
         todo = "try `python -c 'import tensorflow'` here"
         try:
-            details = None if self._starts() else self._last_words()
+            has_failed, details = not self._starts(), self._last_words()
         except Exception as error:
             # Whatever went wrong, nobody may wait for this thread for ever.
-            details = f" ({type(error).__name__}: {error})"
+            has_failed, details = True, f" ({type(error).__name__}: {error})"
             if isinstance(error, OSError):
                 todo = remedy(error, "set TMPDIR to another folder with a short path")
-        if details is not None:
+        if has_failed:
             self._failure = (
                 f"The process that loads TensorFlow ended before it was ready"
                 f"{details}: {todo}."
@@ -399,10 +383,7 @@ class Launcher:
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
         loaded = self._early_variables
-        variables = self._variables | {
-            preload.FOLDER_VARIABLE: self._folder,
-            preload.PARENT_VARIABLE: str(os.getpid()),
-        }
+        variables = self._variables | {preload.FOLDER_VARIABLE: self._folder}
         before = dict(os.environ)
         os.environ.update(variables)
         try:

@@ -6,10 +6,11 @@ by side. All of it counts as one round: it cannot show how processes differ.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from perfkit.engine.tick import Note, Pause
 from perfkit.engine.trial import ONE_PROCESS, PROBLEM, TRACEBACK, Outcome, Trial
 from perfkit.machine.environment import anonymize
 
-_ASLEEP = "S"
 # A tick that is shorter holds no time in which somebody stood still.
 _SHORT_NS = 1_000_000_000
 _TOLD_ONCE = (PROBLEM, TRACEBACK)
@@ -30,10 +30,7 @@ _TOLD_ONCE = (PROBLEM, TRACEBACK)
 class Asleep:
     """Tells for how long all threads of a process have slept without a break.
 
-    Args:
-        pid: The process.
-        clock: Nanoseconds.
-        root: The folder that holds ``proc``; where there is none, nothing ever sleeps.
+    Where there is no ``proc`` in the folder ``root``, nothing ever sleeps.
     """
 
     def __init__(
@@ -41,30 +38,24 @@ class Asleep:
     ) -> None:
         self._tasks = root / "proc" / str(pid) / "task"
         self._clock = clock
-        self._cpu_ticks: tuple[int, ...] = ()
+        self._worked: list[list[str]] = []
         self._since_ns = clock()
 
     def seconds(self) -> float:
         """Look now; 0.0 where it has done anything since the last look."""
         try:
-            states = [_state(task) for task in sorted(self._tasks.iterdir())]
-        except OSError:
-            states = []
-        cpu_ticks = tuple(ticks for _, ticks in states)
-        asleep = bool(states) and all(state == _ASLEEP for state, _ in states)
-        if not asleep or cpu_ticks != self._cpu_ticks:
-            self._cpu_ticks, self._since_ns = cpu_ticks, self._clock()
+            # The name before the last bracket may hold anything.
+            threads = [
+                (task / "stat").read_text().rpartition(")")[2].split()
+                for task in sorted(self._tasks.iterdir())
+            ]
+        except (OSError, ValueError):
+            threads = []
+        worked = [fields[11:13] for fields in threads]
+        is_asleep = bool(threads) and all(fields[0] == "S" for fields in threads)
+        if not is_asleep or worked != self._worked:
+            self._worked, self._since_ns = worked, self._clock()
         return (self._clock() - self._since_ns) / 1e9
-
-
-def _state(task: Path) -> tuple[str, int]:
-    """A thread's state and the clock ticks it has worked; "" where it is gone."""
-    try:
-        # The name before the last bracket may hold anything.
-        fields = (task / "stat").read_text().rpartition(")")[2].split()
-        return fields[0], int(fields[11]) + int(fields[12])
-    except (OSError, ValueError, IndexError):
-        return "", 0
 
 
 class LiveTrial:
@@ -80,6 +71,7 @@ class LiveTrial:
 
     Attributes:
         notes: What it told so far, by name.
+        resumed_ns: When each of its turns began.
     """
 
     def __init__(
@@ -99,13 +91,13 @@ class LiveTrial:
         self._clock = clock
         self._seed = seed
         self._last_ns = 0
-        self._resumed_ns: list[int] = []
-        # Whether each pause was the first of its kind in a turn; this turn's kinds.
-        self._first: dict[str, list[bool]] = {}
-        self._paused: set[str] = set()
+        self.resumed_ns: list[int] = []
         self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
-        self._pauses: dict[str, list[float]] = {}
+        # Seconds of each pause, and whether it was the first of its kind in a turn.
+        self._pauses: dict[str, list[tuple[float, bool]]] = {}
+        # The kinds of this turn.
+        self._paused: set[str] = set()
         self._recurring: dict[str, tuple[float, float]] = {}
         self._parts: list[dict[str, float]] = []
         self.notes: dict[str, Any] = {}
@@ -116,25 +108,15 @@ class LiveTrial:
         return self.running.outcome is not None
 
     @property
-    def ready(self) -> bool:
-        """Whether it has been set up."""
-        return bool(self._ticks)
-
-    @property
     def ready_s(self) -> float:
-        """Seconds from the start of the run until it was ready."""
-        return (self._ticks[0][0] - self._zero_ns) / 1e9
+        """Seconds from the start of the run until it was ready; endless before that."""
+        return (self._ticks[0][0] - self._zero_ns) / 1e9 if self._ticks else math.inf
 
     @property
     def set_up_s(self) -> float:
         """Seconds from its own start until it was ready; 0.0 before that."""
         ready_ns = self._ticks[0][0] if self._ticks else self.running.started_ns
         return (ready_ns - self.running.started_ns) / 1e9
-
-    @property
-    def turns_done(self) -> int:
-        """How many turns it has had."""
-        return len(self._resumed_ns)
 
     @property
     def costs(self) -> NDArray[np.float64]:
@@ -168,19 +150,14 @@ class LiveTrial:
 
     def resume(self) -> None:
         """Give it its turn."""
-        self._resumed_ns.append(self._clock())
+        self.resumed_ns.append(self._clock())
         self._paused.clear()
         self.running.resume()
 
     def has_turn(self, began_ns: int, number: int) -> None:
-        """Note that its turn began, of a process that gives its variants turns itself.
-
-        Args:
-            began_ns: When.
-            number: Of the turn, from 1; those that it did not have are empty.
-        """
-        missed = number - len(self._resumed_ns)
-        self._resumed_ns += [began_ns] * missed
+        """Note that its process began turn ``number``; those it missed are empty."""
+        missed = number - len(self.resumed_ns)
+        self.resumed_ns += [began_ns] * missed
 
     def freeze(self) -> None:
         """End its turn."""
@@ -192,11 +169,7 @@ class LiveTrial:
         self.running.kill(outcome, message)
 
     def listen(self, timeout: float) -> tuple[tuple[float, int], ...]:
-        """Wait up to ``timeout`` seconds for news.
-
-        Returns:
-            New ticks as ``(seconds since the run's start, examples)``.
-        """
+        """Wait for news; give new ticks: seconds since the run began, and examples."""
         old_count = len(self._ticks)
         for message in self.running.poll(timeout):
             self.take(message)
@@ -214,16 +187,14 @@ class LiveTrial:
             if self._has_stood_still(time_ns):
                 # Neither a rate nor a pause can be read from that time.
                 examples, label, recurrence = 0, "", []
-            broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
-            if broken or label or not examples:
-                # What spans another's turn is neither work nor a pause of its own.
-                if label and self._ticks and (recurrence or not broken):
-                    spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
-                    self._paused_for(label, spent)
-                self._recurring |= {label: recurrence[0]} if recurrence else {}
-                examples = 0
-            elif not self._ticks:
-                # A variant that never says it is ready is ready at its first tick.
+            broken = any(self._last_ns < at <= time_ns for at in self.resumed_ns[-2:])
+            # What spans another's turn is neither work nor a pause of its own.
+            if label and self._ticks and (recurrence or not broken):
+                spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
+                self._paused_for(label, spent)
+            self._recurring |= {label: recurrence[0]} if recurrence else {}
+            # A variant that never says it is ready is ready at its first tick.
+            if broken or label or not self._ticks:
                 examples = 0
             if examples:
                 self._parts.append(parts)
@@ -238,15 +209,14 @@ class LiveTrial:
         )
 
     def _paused_for(self, label: str, spent: float) -> None:
-        self._pauses.setdefault(label, []).append(spent)
-        first = bool(self._resumed_ns) and label not in self._paused
-        self._first.setdefault(label, []).append(first)
+        is_first = bool(self.resumed_ns) and label not in self._paused
+        self._pauses.setdefault(label, []).append((spent, is_first))
         self._paused.add(label)
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""
         # A trial's first turn ends its warm-up, so it stands still before it.
-        stops = zip(self._frozen_ns, self._resumed_ns, strict=False)
+        stops = zip(self._frozen_ns, self.resumed_ns, strict=False)
         return sum(
             max(0, min(resumed, until_ns) - max(frozen, self._last_ns))
             for frozen, resumed in stops
@@ -268,11 +238,8 @@ class LiveTrial:
             wall_s=(self._clock() - started) / 1e9,
             setup_s=self.set_up_s if self._ticks else None,
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
-            turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
-            pauses={
-                label: self._without_waits(label, spent)
-                for label, spent in self._pauses.items()
-            },
+            turns=tuple((at - started) / 1e9 for at in self.resumed_ns),
+            pauses={label: self._without_waits(label) for label in self._pauses},
             parts={
                 name: tuple(parts.get(name, 0.0) for parts in self._parts)
                 for name in sorted(names)
@@ -282,9 +249,10 @@ class LiveTrial:
             seed=self._seed,
         )
 
-    def _without_waits(self, label: str, spent: list[float]) -> tuple[float, ...]:
+    def _without_waits(self, label: str) -> tuple[float, ...]:
         """Leave out what a pause had to wait for because its turn had just begun."""
-        seconds, first = np.array(spent), np.array(self._first[label])
+        spent, firsts = zip(*self._pauses[label], strict=True)
+        seconds, first = np.array(spent), np.array(firsts)
         if label in self._recurring:
             # An iterator is dropped at the end of an epoch: nearly each of them waits.
             waited = first & (not first.all())
@@ -329,24 +297,12 @@ class Opening:
     variants: tuple[Variant, ...]
 
 
-@dataclass
-class _Part:
-    """The part that a variant has in the process, as a trial sees its own."""
-
-    started_ns: int
-    stood: dict[int, int]
-    outcome: Outcome | None = "completed"
-    message: str = ""
-
-
 class OneProcess:
     """Takes what such a process tells, and gives a trial of each variant.
 
     Args:
         started_ns: When the process was started.
-        zero_ns: The run's start, on the clock that stamps the ticks.
-        clock: That clock.
-        seed: What its random numbers started from.
+        zero_ns: As ``LiveTrial`` takes it, and the rest.
         stood: When it stood still, as ``Started.stood`` has it.
 
     Attributes:
@@ -364,7 +320,7 @@ class OneProcess:
         seed: int = 0,
         stood: dict[int, int] | None = None,
     ) -> None:
-        self._made = (started_ns, {} if stood is None else stood)
+        self._started_ns, self._stood = started_ns, {} if stood is None else stood
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
         self._began_ns: dict[str, int] = {}
@@ -372,11 +328,7 @@ class OneProcess:
         self.turn, self.problem = 0, ""
 
     def take(self, message: Message) -> dict[str, tuple[tuple[float, int], ...]]:
-        """Keep what it told.
-
-        Returns:
-            New ticks of each variant, in seconds since the run's start.
-        """
+        """Keep what it told; give new ticks of each variant, as ``listen`` does."""
         if message[0] == "note":
             if message[1] == FAILED:
                 variant, reason = message[2]
@@ -410,10 +362,13 @@ class OneProcess:
     def _begin(self, variant: str, number: int, at_ns: int) -> None:
         if variant not in self._lives:
             self._began_ns[variant] = at_ns
+            # The part that the variant has in the process, which a trial has alone.
+            part = Started(0, self._started_ns, math.inf)
+            part.outcome, part.stood = "completed", self._stood
             self._lives[variant] = LiveTrial(
                 variant,
                 1,
-                cast("Started", _Part(*self._made)),
+                part,
                 zero_ns=self._zero_ns,
                 clock=self._clock,
                 seed=self._seed,
@@ -426,5 +381,5 @@ class OneProcess:
         trial = replace(trial, notes=trial.notes | {ONE_PROCESS: True})
         if not trial.ticks:
             return trial
-        ready_ns = self._made[0] + round(trial.ticks[0][0] * 1e9)
+        ready_ns = self._started_ns + round(trial.ticks[0][0] * 1e9)
         return replace(trial, setup_s=(ready_ns - self._began_ns[name]) / 1e9)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -224,11 +225,12 @@ class Measurement:
 
     @functools.cached_property
     def _usual_pauses(self) -> Usual:
-        trials: dict[str, list[Trial]] = {}
+        trials = defaultdict[str, list[Trial]](list)
         for variant, rounds in self._completed.items():
             if variant not in self._with_own_pauses:
-                mine = trials.setdefault(self._repeats(variant), [])
-                mine += [trial for trial, _ in rounds.values()]
+                trials[self._repeats(variant)] += [
+                    trial for trial, _ in rounds.values()
+                ]
         return Usual(trials, [v.name for v in self.variants if v.other_pauses])
 
     def _repeats(self, variant: str) -> str:
@@ -292,12 +294,19 @@ class Measurement:
             self._trial(variant, r).shares_process(self._trial(baseline, r))
             for r in common
         )
+        sides = (variant, steadies), (baseline, references)
+        errors, baseline_errors = (
+            self._pauses_errors(*pair, common, singly=singly)
+            for pair in (sides, sides[::-1])
+        )
         return statistics.rounds(
             variant,
             baseline,
             [(steadies[r], references[r]) for r in common],
-            shared=self._pauses_variance(
-                (variant, steadies), (baseline, references), common, singly=singly
+            # What is not known of usual pauses is so in all rounds.
+            shared=sum(
+                (errors.get(key, 0.0) - baseline_errors.get(key, 0.0)) ** 2
+                for key in {*errors, *baseline_errors}
             ),
             one_process=one_process,
             # What turns in one process differ by, the turns themselves tell.
@@ -307,21 +316,10 @@ class Measurement:
     def _trial(self, variant: str, number: int) -> Trial:
         return self._completed[variant][number][0]
 
-    def _pauses_variance(
-        self, variant: _Timed, baseline: _Timed, common: Sequence[int], *, singly: bool
-    ) -> float:
-        """Of the log ratio, from what is not known of usual pauses: in all rounds."""
-        errors = self._pauses_errors(variant, baseline, common, singly=singly)
-        baseline_errors = self._pauses_errors(baseline, variant, common, singly=singly)
-        return sum(
-            (errors.get(key, 0.0) - baseline_errors.get(key, 0.0)) ** 2
-            for key in {*errors, *baseline_errors}
-        )
-
     def _pauses_errors(
         self, side: _Timed, against: _Timed, common: Sequence[int], *, singly: bool
     ) -> dict[str, float]:
-        """Of the log rate, by their source."""
+        """Errors of the log rate, by source: what is not known of usual pauses."""
         (variant, steadies), (baseline, _) = side, against
         trials = [self._trial(variant, number) for number in common]
         trial = next((trial for trial in trials if trial.recurring), None)
@@ -354,8 +352,6 @@ class PayBack:
     """When a variant has caught up with another that started earlier.
 
     Attributes:
-        variant: The one in question.
-        baseline: The one it is held against.
         paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
             call costs no more; ``"never"``, because its steps are slower; ``"not
             shown"`` where the steps are not shown to differ, or when it is ahead;
@@ -365,8 +361,6 @@ class PayBack:
         high: Upper end of it; None where it has none.
     """
 
-    variant: str
-    baseline: str
     paying: Paying
     examples: float | None = None
     low: float = 0.0
@@ -387,25 +381,12 @@ class PayBack:
         return f"{_whole_steps(self.examples / batch)} {unit} ({ends})"
 
 
-@dataclass(frozen=True)
-class Line:
-    """Seconds that a trial takes for so many examples: ``extra + n * example_s``."""
-
-    extra: float
-    example_s: float
-
-
-def line(trial: Trial, steady: Steady) -> Line:
-    """What a trial's first call costs beyond its work, and what an example costs."""
+def line(trial: Trial, steady: Steady) -> tuple[float, float]:
+    """Seconds of a trial's first call beyond its work, and of each example."""
     # The first call did some work, too, and all of that is in its examples.
     first = next(examples for _, examples in trial.ticks if examples)
     example_s = 1 / steady.rate
-    return Line(steady.first_call_s - first * example_s, example_s)
-
-
-def lines(measured: Measurement, variant: str) -> dict[int, Line]:
-    """A variant's line in each round."""
-    return {n: line(*pair) for n, pair in measured.by_round(variant).items()}
+    return steady.first_call_s - first * example_s, example_s
 
 
 def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
@@ -413,22 +394,23 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
-    make = functools.partial(PayBack, variant=variant, baseline=baseline)
-    late, early = (lines(measured, name) for name in (variant, baseline))
+    late, early = (measured.by_round(name) for name in (variant, baseline))
     common = sorted(late.keys() & early.keys())
-    extra = np.array([late[n].extra - early[n].extra for n in common])
-    saved = np.array([early[n].example_s - late[n].example_s for n in common])
+    lines = ([line(*trials[n]) for n in common] for trials in (late, early))
+    late_lines, early_lines = map(np.array, lines)
+    extra, longer = (late_lines - early_lines).T
+    saved = -longer
     if compared.verdict != "faster" or len(common) < 2 or saved.mean() <= 0:
         paying: Paying = "never" if compared.verdict == "slower" else "not shown"
         if compared.verdict == "faster" and len(common) == 1:
             paying = "one round"
-        return make(paying=paying)
+        return PayBack(paying=paying)
     middle = float(extra.mean() / saved.mean())
     low, high = _fieller(extra, saved)
     if middle <= 0 and high != 0:
         # Its first call may be shorter, or longer.
-        return make(paying="not shown", high=high)
-    return make(
+        return PayBack(paying="not shown", high=high)
+    return PayBack(
         paying="pays back" if middle > 0 else "at once",
         examples=max(middle, 0.0),
         low=low,

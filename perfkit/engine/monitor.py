@@ -38,8 +38,6 @@ PERIOD_S = 0.2
 OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
 # Every so many samples: the speed of a core, and what costs the system more to tell.
 _CORE_SPEED_EVERY = 2
-# The note of the highest speed of a core that a run saw, in chains per second.
-BEST_CORE_SPEED = "best_core_speed"
 _SLOW_EVERY = 5
 # A call that a system does not have is an AttributeError or a NotImplementedError.
 _READINGS = (
@@ -69,10 +67,7 @@ class Monitor:
         )
 
     def start(self, zero_ns: int) -> None:
-        """Begin to sample; a second call does nothing.
-
-        Samples count from ``zero_ns`` of ``time.perf_counter_ns``.
-        """
+        """Begin to sample, from ``zero_ns`` of ``time.perf_counter_ns`` on, once."""
         if not self._thread.is_alive():
             self._zero_ns = zero_ns
             # Where the system has no room for a thread, a run goes on without samples.
@@ -87,12 +82,7 @@ class Monitor:
         self._gpus.close()
 
     def watch(self, pid: int | None, round_pids: Sequence[int] = ()) -> None:
-        """Say which process has its turn, and which of the round stand still.
-
-        Args:
-            pid: The trial at work; None between trials.
-            round_pids: The trials of the round, that one among them or not.
-        """
+        """Say which process has its turn, if any, and which belong to its round."""
         # What a trial has done is counted before it ends, or it would look like others.
         self._count_trials()
         trees = self._trees
@@ -157,10 +147,9 @@ class Monitor:
         counters = dict[str, float]()
         if disks := list(_disks()):
             counters["disk_read"] = sum(disk.read_bytes for disk in disks)
-            counters["disk_write"] = sum(disk.write_bytes for disk in disks)
         if (trial := self._trial) is not None:
             with contextlib.suppress(*_READINGS):
-                counters |= trial.disk_bytes()
+                counters["disk_read_trial"] = trial.disk_read_bytes()
         return self._rates.of_all(time.perf_counter(), counters)
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
@@ -190,12 +179,8 @@ class _Tree:
         """User and system time, that of children which have ended included."""
         return float(sum(self._of_each(lambda process: sum(process.cpu_times()[:4]))))
 
-    def disk_bytes(self) -> dict[str, float]:
-        counters = list(self._of_each(lambda process: process.io_counters()))
-        return {
-            "disk_read_trial": float(sum(c.read_bytes for c in counters)),
-            "disk_write_trial": float(sum(c.write_bytes for c in counters)),
-        }
+    def disk_read_bytes(self) -> float:
+        return float(sum(self._of_each(lambda p: p.io_counters().read_bytes)))
 
     def memory_bytes(self) -> float:
         """Proportional share (PSS) where the system tells it, else the resident set."""
@@ -251,22 +236,14 @@ def _memory(process: psutil.Process) -> int:
     return int(process.memory_info().rss) if pss is None else pss
 
 
-Samples = Sequence[dict[str, float]]
-
-
-def best_core_speed(samples: Samples) -> dict[str, float]:
-    """The note of the fastest that a core was seen, of which samples are shares."""
-    best = max((sample.get("core_speed", 0.0) for sample in samples), default=0.0)
-    return {BEST_CORE_SPEED: best} if best else {}
-
-
-def to_columns(samples: Samples) -> dict[str, tuple[float | None, ...]]:
+def to_columns(
+    samples: Sequence[dict[str, float]],
+) -> dict[str, tuple[float | None, ...]]:
     """The readings of all samples by their names, as ``Finding.samples`` holds them."""
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}
     # A core's speed is told as a share of the fastest seen, which only the end knows.
-    if best := best_core_speed(samples).get(BEST_CORE_SPEED):
-        columns["core_speed"] = tuple(
-            None if p is None else p / best for p in columns["core_speed"]
-        )
+    speeds = columns.get("core_speed", ())
+    if best := max(filter(None, speeds), default=0.0):
+        columns["core_speed"] = tuple(s if s is None else s / best for s in speeds)
     return columns

@@ -45,19 +45,6 @@ def seconds_for(budget: float) -> float:
     return max(_LEAST_S, _SHARE * budget)
 
 
-def following(asking: Tries, ended: Trial | None) -> Try | None:
-    """What is to be tried next; None where there is nothing more.
-
-    Args:
-        asking: The tries, under way.
-        ended: What came of the last one; None before the first.
-    """
-    try:
-        return next(asking) if ended is None else asking.send(ended)
-    except StopIteration:
-        return None
-
-
 @dataclass(frozen=True)
 class Preparing:
     """Something is made ready before the first trial; the budget has not begun.
@@ -224,6 +211,8 @@ _LONGEST_WARM_UP_S = 3.0
 _ROUNDS = (3, 8)
 _SET_UP_SHARE = 0.4
 _FEWEST_TURNS = 2
+# The same, with the ticks that end a little later than a turn was to end.
+FEWEST_TURNS = _FEWEST_TURNS + 0.1
 # A long budget makes more rounds, not longer ones, so that it can end early.
 _LONGEST_ROUND_S = 12.0
 # Of a run that may end once its answer is known: short rounds bring that sooner.
@@ -239,12 +228,9 @@ def turns(
 ) -> int:
     """How many turns each trial of a round gets, at least 1.
 
-    Args:
-        budget: Seconds of the whole run.
-        left_s: Seconds of it that are left.
-        set_up: Seconds that this round spent before its first turn.
-        a_turn: Seconds that one turn of every trial takes.
-        early: Whether the run may end as soon as its answer is known.
+    Of the budget there are ``left_s`` seconds left. The round spent ``set_up`` of them
+    before its first turn, and one of each trial takes ``a_turn``. A run that may end
+    ``early`` has shorter rounds.
     """
     min_rounds, max_rounds = _ROUNDS
     rounds = int(budget * _SET_UP_SHARE / max(set_up, 1e-3))
@@ -258,12 +244,6 @@ def turns(
     if fitting - turn_count < set_up / a_turn + _FEWEST_TURNS:
         turn_count = fitting
     return max(1, min(turn_count, fitting))
-
-
-def fewest_s(a_turn: float) -> float:
-    """Seconds of the fewest turns that show how turns differ, each of so many."""
-    # With the ticks that end a little later than a turn was to end.
-    return (_FEWEST_TURNS + 0.1) * a_turn
 
 
 def turn_s(tick_s: float, least_s: float = TURN_S) -> float:
@@ -313,12 +293,6 @@ def shortest_round_s(
     set_up = sum(last.get(name, 0.0) for name in names)
     trial_s = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
     return set_up + len(names) * trial_s
-
-
-def runs_s(names: Sequence[str], trials: Sequence[Trial], baseline: str) -> float:
-    """Seconds that a run of each of these takes, as the last ones did."""
-    last = {trial.variant: trial.wall_s for trial in trials}
-    return sum(last.get(baseline if n == CONTROL else n, 0.0) for n in names)
 
 
 def overrun_s(budget: float, round: int, first: float) -> float:

@@ -1,14 +1,12 @@
 """What the launcher imports once, so that every trial forked from it has it already.
 
 It imports TensorFlow (or JAX, or PyTorch) and runs no operation: devices, thread pools
-and allocators are each trial's own. Only after the import, which takes seconds, does a
-fork server notice by itself that nobody needs it any more, so until then the system is
-asked to end it with its parent.
+and allocators are each trial's own. After the import, which takes seconds, a fork
+server ends by itself once nobody needs it any more.
 """
 
 import atexit
 import contextlib
-import ctypes
 import fcntl
 import importlib
 import os
@@ -22,20 +20,9 @@ from perfkit.machine.environment import is_legacy, keras_backend
 # are killed in the middle of their work, so nobody else would ever tidy up.
 FOLDER_VARIABLE = "PERFKIT_LAUNCHER_FOLDER"
 LOG = "log"
-PARENT_VARIABLE = "PERFKIT_LAUNCHER_PARENT"
-# From <linux/prctl.h>; Python has no name for it.
-_PR_SET_PDEATHSIG = 1
 
 
-def _end_with_parent(number: int) -> None:
-    """Have the system send this signal once our starter thread ends; 0: none."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
-def _import_everything(parent: int, folder: str) -> None:
-    _end_with_parent(signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+def _import_everything(folder: str) -> None:
     # An interrupt reaches all processes of a terminal or kernel and means the run; the
     # next run needs this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -48,8 +35,6 @@ def _import_everything(parent: int, folder: str) -> None:
         for name in _libraries():
             importlib.import_module(name)
     atexit.register(_leave, folder)
-    # The thread that started this process ends now, and its process does not.
-    _end_with_parent(0)
 
 
 def _libraries() -> tuple[str, ...]:
@@ -77,4 +62,4 @@ if _folder := os.environ.get(FOLDER_VARIABLE):
     os.dup2(_fd, 2)
     os.close(_fd)
     os.environ["TMPDIR"] = tempfile.tempdir = _folder
-    _import_everything(int(os.environ[PARENT_VARIABLE]), _folder)
+    _import_everything(_folder)

@@ -6,12 +6,11 @@ are visible, how their memory is taken, how many logical devices there are.
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from perfkit.engine.launcher import launcher
+from perfkit.engine.launcher import Started, launcher
 from perfkit.engine.tick import Note
-from perfkit.engine.trial import Limits, Outcome
+from perfkit.engine.trial import Limits
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.starting import unlogged
 
@@ -19,34 +18,13 @@ _SLICE_S = 0.1
 _RESULT = "result"
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a process ended.
-
-    Attributes:
-        notes: What it told, by name.
-        outcome: As a trial's.
-        message: One sentence on an outcome other than ``completed``, without a subject.
-        tail: The end of what it printed.
-    """
-
-    notes: dict[str, Any]
-    outcome: Outcome = "completed"
-    message: str = ""
-    tail: str = ""
-
-
 def in_process(
     work: Callable[[], Iterator[Note]], longest: float, memory: int | None = None
-) -> Ended:
-    """Run ``work`` in a process that has TensorFlow loaded and has not used it.
+) -> Started:
+    """Run ``work``, to its end, in a process that has loaded and not used TensorFlow.
 
-    An interrupt ends the process.
-
-    Args:
-        work: Yields notes.
-        longest: Seconds without any before it counts as hung.
-        memory: Bytes that it may allocate beside what it starts with; None for all.
+    An interrupt ends the process. It hangs if there is no note for ``longest`` seconds,
+    and may allocate so many bytes of ``memory``; None for all.
 
     Raises:
         BadParameterError: It cannot be sent to another process.
@@ -65,7 +43,7 @@ def in_process(
             running.poll(_SLICE_S)
     finally:
         running.kill("stopped", "was interrupted")
-    return Ended(running.notes, running.outcome, running.message, running.tail)
+    return running
 
 
 def fresh(
@@ -103,16 +81,16 @@ def fresh(
     if memory is not None and not 0 < memory < float("inf"):
         raise BadParameterError(f"memory is {memory!r}; give MB, such as 500.")
     above = None if memory is None else round(memory * 1e6)
-    ended = in_process(lambda: _note_result(function), timeout, above)
+
+    def work() -> Iterator[Note]:
+        import tensorflow as tf
+
+        yield Note(_RESULT, function(tf))
+
+    ended = in_process(work, timeout, above)
     sys.stdout.write(unlogged(ended.tail))
     if guess:
         print("Your guess:", guess)
     if ended.outcome != "completed":
         raise RunError(f"The function {ended.message.rstrip('.')}.")
     return ended.notes.get(_RESULT)
-
-
-def _note_result(function: Callable[[Any], Any]) -> Iterator[Note]:
-    import tensorflow as tf
-
-    yield Note(_RESULT, function(tf))

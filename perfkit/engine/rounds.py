@@ -20,8 +20,9 @@ import psutil
 
 from perfkit.engine.live import NO_TURNS, Asleep, LiveTrial, OneProcess, Opening
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
-from perfkit.engine.monitor import Monitor, best_core_speed, to_columns
+from perfkit.engine.monitor import Monitor, to_columns
 from perfkit.engine.plan import (
+    FEWEST_TURNS,
     SHORTEST_WARM_UP_S,
     Event,
     Finished,
@@ -35,13 +36,10 @@ from perfkit.engine.plan import (
     TrialEnded,
     TrialStarted,
     Try,
-    fewest_s,
-    following,
     longest_warm_up_s,
     next_variants,
     one_go_s,
     overrun_s,
-    runs_s,
     seconds_for,
     shortest_round_s,
     turn_s,
@@ -118,9 +116,7 @@ class Run:
             variants=self._planned,
             trials=tuple(self._trials),
             samples=to_columns(self._samples),
-            notes=self._notes
-            | self.plan.spread.as_note()
-            | best_core_speed(self._samples),
+            notes=self._notes | self.plan.spread.as_note(),
             baseline=self.plan.baseline,
         )
 
@@ -164,15 +160,14 @@ class Run:
         )
         while not live.over and not self.stopped.is_set():
             live.listen(_SLICE_S)
-            notes = live.notes
-            yield Preparing(str(notes.get("progress", "Preparing the data, once")))
+            message = live.notes.get("progress", "Preparing the data, once")
+            yield Preparing(str(message))
         if self.stopped.is_set():
             live.end("stopped", "the run was stopped")
         self._live.remove(live)
-        self._notes = {
-            k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
-        }
-        refused = dict(live.notes.get(REFUSED, {}))
+        self._notes = dict(live.notes)
+        self._notes.pop("progress", None)
+        refused = dict(self._notes.pop(REFUSED, {}))
         self._refuse({name: anonymize(reason) for name, reason in refused.items()})
         if live.running.outcome == "stopped":
             return
@@ -282,7 +277,9 @@ class Run:
 
     def _runs_fit(self, rounds: int, names: list[str]) -> bool:
         """Whether so many rounds of runs fit into what is left of the budget."""
-        round_s = runs_s(names, self._trials, self.plan.baseline)
+        last_s = {trial.variant: trial.wall_s for trial in self._trials}
+        last_s[CONTROL] = last_s.get(self.plan.baseline, 0.0)
+        round_s = sum(last_s.get(name, 0.0) for name in names)
         return self._now_s() + rounds * round_s <= self.plan.budget
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
@@ -356,17 +353,15 @@ class Run:
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
-        shortest = SHORTEST_WARM_UP_S
+        chooses = self.plan.choose is not None
         longest = longest_warm_up_s(
-            self.plan.budget,
-            len(self._variants),
-            choice=self.plan.choose is not None,
+            self.plan.budget, len(self._variants), choice=chooses
         )
 
         def steady(spent: float, _: int) -> bool:
             cost = live.costs
             # From the first call alone nobody knows how long its turns have to be.
-            if spent < shortest or len(cost) < 2:
+            if spent < SHORTEST_WARM_UP_S or len(cost) < 2:
                 return False
             return spent >= longest or settled(cost[1:])
 
@@ -404,7 +399,7 @@ class Run:
         # the first round it is all there is to see, and nothing is claimed of it.
         fewest_turns = 1 if self._round == 1 and not self.plan.choose else 2
         for live in lives:
-            if not self._ending or live.turns_done >= fewest_turns:
+            if not self._ending or len(live.resumed_ns) >= fewest_turns:
                 live.end()
             else:
                 over = "budget" if self._tries_end is None else "time for tries"
@@ -441,11 +436,12 @@ class Run:
             return
         self._round = 0
         self._tries_end = self._now_s() + seconds_for(self.plan.budget)
-        with contextlib.closing(self.plan.tries(self.measurement)) as asking:
-            attempt = following(asking, None)
-            while attempt is not None and not self._ending:
+        tries = contextlib.closing(self.plan.tries(self.measurement))
+        with tries as asking, contextlib.suppress(StopIteration):
+            attempt = next(asking)
+            while not self._ending:
                 yield from self._one_try(attempt)
-                attempt = following(asking, self._trials[-1])
+                attempt = asking.send(self._trials[-1])
 
     def _one_try(self, attempt: Try) -> Iterator[Event]:
         limits = Limits(silence=_TRY_SILENCE_S, memory=attempt.memory)
@@ -455,7 +451,7 @@ class Run:
         longest = attempt.seconds or math.inf
         asleep = Asleep(live.running.pid, self.clock)
         while not live.over and not self._ending:
-            if live.ready and self._now_s() - live.ready_s >= longest:
+            if self._now_s() - live.ready_s >= longest:
                 break
             live.listen(_SLICE_S / 4)
             if attempt.memory is not None and asleep.seconds() > _WAITS_FOR_MEMORY_S:
@@ -545,7 +541,7 @@ class Run:
         if self._round == 1:
             # The first round may overrun, and one turn alone would claim nothing.
             latest = overrun_s(self.plan.budget, 1, self.plan.overrun)
-            left_s = max(left_s, min(fewest_s(a_turn), latest - self._now_s()))
+            left_s = max(left_s, min(FEWEST_TURNS * a_turn, latest - self._now_s()))
         if self.plan.choose is not None:
             return turns_of_a_choice(left_s, turns_s)
         early, budget = self.plan.answered is not None, self.plan.budget

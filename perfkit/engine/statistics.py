@@ -202,14 +202,13 @@ def timing(
     *,
     one_process: bool = False,
 ) -> Timing:
-    """Put the trials of one variant together.
+    """Put the trials of one variant together, at least one.
 
     Args:
         variant: Its name.
-        steadies: The steady part of each completed trial, at least one.
+        steadies: The steady part of each.
         setups: Seconds of set-up of each.
-        usual: How the log rates of a variant's trials usually vary in this run; what
-            ``usual_spread`` says.
+        usual: What ``usual_spread`` says of the run.
         one_process: Whether they are turns of one process that others took part in.
     """
     logs = np.log([steady.rate for steady in steadies])
@@ -279,8 +278,7 @@ class Rounds:
     def summed_up(self, turn: float) -> tuple[float, float, float]:
         """What the rounds say together; those of few turns have less of a say.
 
-        Args:
-            turn: The usual variance of the log ratio of a single turn.
+        The log ratio of a single turn usually has the variance ``turn``.
 
         Returns:
             Their mean; its variance as it is expected; and how many times as much as
@@ -309,10 +307,8 @@ def rounds(
     """Take the ratio of each round, from the steady parts of variant and baseline."""
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
     single = any(part.turns == 1 for pair in pairs for part in pair)
-    return Rounds(
-        *(variant, baseline, logs, within, turns),
-        *(shared, one_process, alike, single),
-    )
+    ratios = variant, baseline, logs, within, turns
+    return Rounds(*ratios, shared, one_process, alike, single)
 
 
 def variances(comparisons: Sequence[Rounds]) -> list[Variance]:
@@ -341,13 +337,9 @@ def _usual_turn(comparisons: Sequence[Rounds]) -> float:
 def comparison(
     ratios: Rounds, usual: Spread, floor: float | None, among: int = 1
 ) -> Comparison:
-    """Say what the rounds show.
+    """Say what the rounds, at least one, show in a run of ``among`` comparisons.
 
-    Args:
-        ratios: Those of each round, at least one.
-        usual: What ``usual`` says of the whole run.
-        floor: The noise floor, a ratio of at least 1; None while it is unknown.
-        among: How many comparisons the run makes.
+    The noise floor is a ratio of at least 1; None while it is unknown.
     """
     middle, error, freedom = _moderated(ratios, usual)
     half = min(student(freedom) * error, _WIDEST)

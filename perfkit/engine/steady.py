@@ -22,12 +22,7 @@ _AWAKENING = 2.5
 def awakening(first: NDArray[np.bool_], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which ones are the first of a turn, and far slower than those that are not.
 
-    Args:
-        first: Whether each is the first of a turn; none that does not count.
-        cost: Seconds of each.
-
-    Returns:
-        The same shape; none of them where all are the first of their turns.
+    None of them where all are the first of their turns; ``cost`` is seconds of each.
     """
     later = cost[~first]
     if not len(later):
@@ -46,17 +41,10 @@ _AGREE = 2.5
 _Pauses = Sequence[tuple[float, float]]
 
 
-def all_seen(trial: Trial) -> bool:
-    """Whether each pause that belongs to the rate has come at least once."""
-    return all(trial.pauses.get(label) for label in trial.recurring)
-
-
 def seen_s(trial: Trial, example_s: float) -> float:
-    """Seconds that a trial's own pauses add to each of its examples.
+    """Seconds that a trial's own pauses, each seen, add to each of its examples.
 
-    Args:
-        trial: Which has seen each of its pauses.
-        example_s: Seconds of an example, without pauses.
+    Without pauses an example takes ``example_s``.
     """
     means_s = {}
     for label, (period, _) in trial.recurring.items():
@@ -82,10 +70,8 @@ class _Beyond:
 
     @classmethod
     def from_groups(cls, groups: Sequence[Sequence[float]]) -> "_Beyond":
-        """Take it from seconds beyond the shortest of each group.
-
-        A pause that is alone is the shortest, and tells nothing of the others.
-        """
+        """Take it from seconds beyond the shortest of each group."""
+        # A pause that is alone is the shortest, and tells nothing of the others.
         several = [group for group in groups if len(group) > 1]
         pauses = [pause for group in several for pause in group]
         if not pauses:
@@ -96,11 +82,6 @@ class _Beyond:
         return cls(tuple(pause * longer for pause in pauses), error)
 
     @property
-    def mean_s(self) -> float:
-        """Of one pause."""
-        return statistics.fmean(self.each_s)
-
-    @property
     def deviation_s(self) -> float:
         """The standard deviation of one pause."""
         return statistics.pstdev(self.each_s)
@@ -108,9 +89,7 @@ class _Beyond:
     def shortest_of(self, count: int, longest: float) -> tuple[float, float]:
         """Mean and standard deviation of what the shortest of so many takes.
 
-        Args:
-            count: How many.
-            longest: No pause counts for more seconds.
+        No pause counts for more than ``longest`` seconds.
         """
         capped = np.minimum(np.sort(self.each_s), longest)
         all_longer = np.linspace(1.0, 0.0, len(capped) + 1) ** count
@@ -154,15 +133,14 @@ class _Pause:
         if self.beyond is None:
             return self.shortest_s + statistics.fmean(self.own_s)
         hidden, _ = self.beyond.shortest_of(len(self.own_s), longest)
-        return self.shortest_s + min(self.beyond.mean_s, longest) - hidden
+        beyond_s = min(statistics.fmean(self.beyond.each_s), longest)
+        return self.shortest_s + beyond_s - hidden
 
 
 class Usual:
-    """The usual pauses of the variants of a run.
+    """The usual pauses of the variants of a run, from their completed trials.
 
-    Args:
-        trials: The completed trials by variant, the control's with the baseline's.
-        apart: The variants whose pauses are known to be others than the rest's.
+    Those of the variants ``apart`` are known to be others than the rest's.
     """
 
     def __init__(
@@ -197,10 +175,10 @@ class Usual:
             pause = self._pauses[variant, label]
             errors[str(id(pause))] = pause.error_s / period
             beyond = pause.beyond
-            if beyond is None or beyond.mean_s > period * _example_s(trial):
-                continue
-            shared = str(id(beyond))
-            errors[shared] = errors.get(shared, 0.0) + beyond.error_s / period
+            longest = period * _example_s(trial)
+            if beyond and statistics.fmean(beyond.each_s) <= longest:
+                shared = str(id(beyond))
+                errors[shared] = errors.get(shared, 0.0) + beyond.error_s / period
         return errors
 
     def by_chance_s(
@@ -208,11 +186,8 @@ class Usual:
     ) -> float:
         """Standard error of what pauses that count one by one add to each example.
 
-        Args:
-            variant: Whose pauses vary as much.
-            trial: One of its trials.
-            trials: Those whose pauses count.
-            examples: Done in them, for those whose pauses are not told.
+        They vary as those of ``trial``, one of ``variant``. Where ``trials`` tell of
+        none, their ``examples`` say how many there were.
         """
         variance = 0.0
         for label, (period, _) in trial.recurring.items():
@@ -368,7 +343,10 @@ def _steady(trial: Trial) -> Steady | None:
         # Nothing in it is left out, and it shows nothing of how it varies.
         return Steady((), examples, spent, first_call_s=0.0)
     # One tick is the first call; a rate needs at least two more.
-    if len(spent) < 3 or not np.all(spent > 0) or not all_seen(trial):
+    if len(spent) < 3 or not np.all(spent > 0):
+        return None
+    # Each pause that belongs to the rate has come at least once.
+    if not all(trial.pauses.get(label) for label in trial.recurring):
         return None
     first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
     cost = spent / examples
@@ -407,8 +385,7 @@ def _steady(trial: Trial) -> Steady | None:
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
     """How many ticks at the start are warm-up; None where no steady part is reached.
 
-    Args:
-        cost: Seconds per example of each tick, shape (ticks,).
+    Of each tick ``cost`` has the seconds per example.
     """
     size = len(cost)
     if size < _STEADY_TICKS:
@@ -428,11 +405,7 @@ def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
 
 
 def settled(cost: NDArray[np.float64]) -> bool:
-    """Whether a trial that is still running has reached its steady rate.
-
-    Args:
-        cost: Seconds per example of each tick so far, shape (ticks,).
-    """
+    """Whether a running trial, of such ticks so far, has reached its steady rate."""
     if len(cost) < _STEADY_TICKS or warm_up_ticks(cost) is None:
         return False
     half = _STEADY_TICKS // 2

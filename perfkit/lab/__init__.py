@@ -86,8 +86,7 @@ def open_lab(
         for sentence in refresh(shipped.parent, root):
             print(sentence)
         notebook = notebook.removeprefix(f"{shipped.parent.name}/")
-    folders = _folders(root)
-    _make(folders)
+    folders = _make_folders(root)
     command = _command(root, first_url(root, notebook), browser=browser, port=port)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
     ours = budget | {k: str(v) for k, v in folders.items()}
@@ -131,34 +130,34 @@ def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[s
     return [sys.executable, "-m", "jupyterlab", *flags]
 
 
-def _folders(root: Path) -> Mapping[str, Path]:
-    """Where Jupyter keeps what, by the variable that tells it so."""
+def _make_folders(root: Path) -> Mapping[str, Path]:
+    """Make where Jupyter keeps what, by the variable that tells it so.
+
+    On the first start it gets the layout of the first screen.
+    """
     import platformdirs
 
     state = platformdirs.user_state_path("perfkit", appauthor=False) / "lab"
     # What is open in one folder must not come up in another one.
     workspace = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
-    return {
+    folders = {
         "JUPYTER_CONFIG_DIR": state / "config",
         "JUPYTER_DATA_DIR": state / "data",
         "JUPYTERLAB_SETTINGS_DIR": state / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": state / "workspaces" / workspace,
     }
-
-
-def _make(folders: Mapping[str, Path]) -> None:
-    """Make the folders, and on the first start the layout of the first screen."""
     try:
         for folder in folders.values():
             private_folder(folder)
-        workspace = folders["JUPYTERLAB_WORKSPACES_DIR"] / _WORKSPACE
-        if not workspace.exists():
-            shutil.copyfile(_SETTINGS / "workspace.json", workspace)
+        layout = folders["JUPYTERLAB_WORKSPACES_DIR"] / _WORKSPACE
+        if not layout.exists():
+            shutil.copyfile(_SETTINGS / "workspace.json", layout)
     except OSError as error:
         raise BadFileError(
             f"Cannot write to {error.filename} ({error.strerror}), where the lab keeps "
             "its settings; set XDG_STATE_HOME to a folder that you can write to."
         ) from error
+    return folders
 
 
 def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
@@ -180,7 +179,13 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
     try:
         first = not copies.is_dir()
         copies.mkdir(exist_ok=True)
-        with _alone(copies):
+        with contextlib.ExitStack() as stack:
+            # Held, so that two labs that start at once do not write one file.
+            lock = os.open(copies, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            # Some network folders cannot be held.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
             sentences = tuple(_refreshed(shipped, copies))
     except OSError as error:
         raise BadFileError(
@@ -190,19 +195,6 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
         ) from error
     where = f"Your notebooks are in {COPIES}/, which git leaves alone."
     return (where, *sentences) if first else sentences
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder, so that two labs that start at once do not write one file."""
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        # Some network folders cannot be held.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
@@ -224,8 +216,7 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
 def _put(data: bytes, name: Path, copies: Path, made_from: dict[str, str]) -> str:
     """Put a notebook among the copies, but never in the place of a changed one.
 
-    Returns:
-        What a learner has to know of it, in a sentence; "" for nothing.
+    What a learner has to know of that is a sentence, "" for nothing.
     """
     version, copy, key = _version(data), copies / name, name.as_posix()
     before = _version(copy.read_bytes()) if copy.exists() else None

@@ -81,38 +81,31 @@ def test_nobody_else_can_ask_the_launcher_for_a_process(start):
 
 NO_ROOM = OSError(errno.ENOSPC, "No space left on device")
 WRONG = ValueError("the images are upside down\nand more")
+ENDS = {
+    "SIGSEGV": (workloads.segfault, "SIGSEGV"),
+    "SIGKILL": (workloads.Ended(signal.SIGKILL), "SIGKILL"),
+    "signal 40": (workloads.Ended(40), "signal 40"),
+    "raises": (workloads.Raises(WRONG), "raised ValueError: the images are"),
+    "full disk": (workloads.Raises(NO_ROOM), "raised OSError: [Errno 28] No space"),
+    "prints": (workloads.prints_much, ""),
+    "nothing": (workloads.nothing, ""),
+}
 
 
 @launcher_alone
-@pytest.mark.parametrize(
-    ("work", "outcome", "words", "tail"),
-    [
-        (workloads.segfault, "crashed", "SIGSEGV", ""),
-        (workloads.Ended(signal.SIGKILL), "crashed", "SIGKILL", ""),
-        (workloads.Ended(40), "crashed", "signal 40", ""),
-        (workloads.Raises(WRONG), "crashed", "raised ValueError: the images are", ""),
-        (
-            workloads.Raises(NO_ROOM),
-            "crashed",
-            "raised OSError: [Errno 28] No space",
-            "",
-        ),
-        (workloads.prints_much, "completed", "", "y\n"),
-        (workloads.nothing, "completed", "", ""),
-    ],
-    ids=["SIGSEGV", "SIGKILL", "signal 40", "raises", "full disk", "prints", "nothing"],
-)
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.fault(
     "trial", "SIGKILL, SIGSEGV", sees="By which signal it ended; the run goes on."
 )
 @pytest.mark.fault("trial", "full disk", sees="What it raised; the run goes on.")
-def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words, tail):
+def test_however_a_trial_ends_it_is_an_outcome(start, end):
+    work, words = ENDS[end]
     running = start(work)
     trials.to_the_end(running)
-    assert running.outcome == outcome
+    assert running.outcome == ("crashed" if words else "completed")
     assert words in running.message
     assert "\n" not in running.message
-    assert running.tail.endswith(tail)
+    assert running.tail.endswith("y\n" if end == "prints" else "")
 
 
 @pytest.mark.fault("trial", "memory limit", sees="Out of memory; the run goes on.")
@@ -358,7 +351,7 @@ def test_what_is_refused_a_launcher_is_a_sentence(monkeypatch, tmp_path, number,
     monkeypatch.setattr(measure_launcher, "Running", refuse)
     monkeypatch.setattr(refused, "_start_server", refuse)
     with pytest.raises(RunError) as caught:
-        refused.start_pickled(b"", 0, Limits())
+        refused.start(b"", 0, Limits())
     said = str(caught.value)
     assert said.startswith(f"No trial could be started ({os.strerror(number)}): ")
     assert said.endswith(", then run again.")

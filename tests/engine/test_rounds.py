@@ -1,4 +1,4 @@
-"""The engine on a scripted machine with a clock of its own."""
+"""Rounds, runs and tries on a scripted machine with a clock of its own."""
 
 import time
 from dataclasses import replace
@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from perfkit.engine import plan
 from perfkit.engine import rounds as measure_rounds
 from perfkit.engine.measurement import CONTROL, Variant
 from perfkit.engine.plan import (
@@ -17,8 +18,10 @@ from perfkit.engine.plan import (
     Ticked,
     TrialEnded,
     TrialStarted,
+    Try,
 )
 from perfkit.engine.tick import REFUSED
+from perfkit.engine.trial import RUN
 from perfkit.errors import RunError
 from tests.engine.scripted import Script, Weather, play
 
@@ -308,3 +311,157 @@ def test_a_run_never_asks_the_time_of_day(monkeypatch):
     asked = Mock(side_effect=AssertionError("the time of day may jump"))
     monkeypatch.setattr(time, "time", asked)
     assert measured({"base": Script(), "slow": Script(0.06)}).comparisons
+
+
+# Trials that are runs of their own, to their end.
+
+
+def runs_for(seconds, **more):
+    known = {"notes": ((RUN, True),), "ends": (1, "completed", ""), "examples": 1}
+    return Script(seconds, **known | more)
+
+
+def played(scripts, **plan):
+    return measured(scripts, **{"in_turns": False, "overrun": 1.0, "runs": 3} | plan)
+
+
+def test_runs_come_one_after_the_other_and_their_ratio_is_that_of_their_seconds():
+    # None of them hangs, though each is silent for minutes.
+    found = played({"base": runs_for(400.0), "fast": runs_for(100.0)}, budget=3600)
+    assert {trial.outcome for trial in found.trials} == {"completed"}
+    assert not any(trial.turns for trial in found.trials)
+    (compared,) = found.comparisons
+    assert compared.ratio == pytest.approx(4.0, rel=0.01)
+    assert compared.verdict == "faster"
+    first = [trial.variant for trial in found.trials if trial.round == 1]
+    assert sorted(first) == sorted(["base", "fast", CONTROL])
+    assert first[-1] == CONTROL
+
+
+@pytest.mark.parametrize(
+    ("budget", "slower", "controls"), [(75, 1.0, 0), (95, 1.2, 2), (100, 1.0, 2)]
+)
+def test_a_control_that_costs_a_round_is_left_out(budget, slower, controls):
+    scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
+    slows = SimpleNamespace(slowdown=lambda now: 1.0 if now < 31 else slower)
+    found = played(scripts, budget=budget, weather=slows)
+    assert len(found.trials_of(CONTROL)) == controls
+    assert found.comparisons[0].rounds == 3
+
+
+def test_no_round_is_begun_that_does_not_fit_and_one_that_fails_ends_its_round():
+    scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
+    found = played(scripts, budget=55)
+    assert [trial.outcome for trial in found.trials] == ["completed"] * 4
+    broken = runs_for(1.0, ends=(0, "crashed", "raised"))
+
+    def once(measured):
+        names = () if measured.trials else ("base", "other")
+        return tuple(Variant(name, broken) for name in names)
+
+    found = played({"base": broken, "other": broken}, budget=60, choose=once)
+    assert [trial.outcome for trial in found.trials] == ["crashed"]
+
+
+def test_a_run_that_does_not_end_is_cut_at_the_budget_and_the_others_are_kept():
+    scripts = {"base": runs_for(10.0), "endless": runs_for(1e6)}
+    ended = set()
+    for seed in range(8):
+        found = played(scripts, budget=60, seed=seed)
+        ended |= {(trial.variant, trial.outcome) for trial in found.trials}
+        assert found.trials[-1].started_s + found.trials[-1].wall_s < 61
+    assert ended == {("base", "completed"), ("endless", "stopped")}
+
+
+# What is tried after the rounds.
+
+
+DONE = (3, "completed", "")
+FULL = (3, "out-of-memory", "ran out of memory: 3 GB")
+
+
+def a_try(name="x", ends=DONE, **more):
+    return Try(name=name, work=Script(ends=ends), **more)
+
+
+def asking(*wanted, answers=None):
+    """Tries that ask for these one after another, and keep what came of each."""
+
+    def ask(measured):
+        for wish in wanted:
+            trial = yield wish
+            if answers is not None:
+                answers.append((trial.variant, trial.outcome))
+
+    return ask
+
+
+def play_with(tried, *, budget=8):
+    return play({"base": Script(), "slow": Script(0.06)}, budget=budget, tries=tried)
+
+
+def finished(tried):
+    return measured({"base": Script(), "slow": Script(0.06)}, budget=8, tries=tried)
+
+
+def tries_of(measured):
+    return {t.variant: t for t in measured.trials if t.is_try}
+
+
+def test_each_try_is_answered_with_the_trial_that_came_of_it():
+    answers = []
+    found = finished(asking(a_try("fits 8?"), a_try("fits 16?", FULL), answers=answers))
+    assert answers == [("fits 8?", "completed"), ("fits 16?", "out-of-memory")]
+    assert list(tries_of(found)) == ["fits 8?", "fits 16?"]
+
+
+def test_a_try_is_in_no_rate_and_no_comparison_even_under_a_variants_name():
+    without = finished(None)
+    liar = Try(name="base", work=Script(0.5, ends=(30, "completed", "")))
+    found = finished(asking(liar))
+    assert found.timings == without.timings
+    assert found.comparisons == without.comparisons
+    # It works as long as it is told, and counts as completed.
+    found = finished(asking(Try(name="learning", work=Script(0.1), seconds=3)))
+    (trial,) = tries_of(found).values()
+    assert trial.outcome == "completed"
+    assert sum(n > 0 for _, n in trial.ticks) == pytest.approx(30, abs=1)
+
+
+@pytest.mark.parametrize("budget", [8, 100])
+def test_tries_have_time_of_their_own_and_end_with_it(budget):
+    def for_ever(_):
+        while True:
+            yield a_try("again", (9, "completed", ""))
+
+    run, _ = play_with(for_ever, budget=budget)
+    events = list(run.events())
+    told = [e for e in events if isinstance(e, Progress)]
+    started = (e for e in events if isinstance(e, TrialStarted))
+    first = next(e.at for e in started if e.variant == "again")
+    own = plan.seconds_for(budget)
+    assert told[-1].spent - first == pytest.approx(own, abs=1)
+    assert told[0].expected == pytest.approx(budget + own)
+    assert all(e.expected >= e.spent for e in told)
+    assert isinstance(events[-1], Finished)
+
+
+def test_stop_in_the_middle_keeps_what_was_found():
+    endless = Try(name="fits 16?", work=Script(0.5))
+    run, starter = play_with(asking(a_try("fits 8?"), endless, a_try("fits 32?")))
+    for event in run.events():
+        if isinstance(event, TrialStarted) and event.variant == "fits 16?":
+            run.stopped.set()
+    assert event.stopped
+    tried = {name: t.outcome for name, t in tries_of(event.measurement).items()}
+    assert tried == {"fits 8?": "completed", "fits 16?": "stopped"}
+    assert event.measurement.comparisons
+    assert all(trial.outcome is not None for _, trial in starter.started)
+
+
+def test_a_try_that_hangs_is_timed_out_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr("perfkit.engine.rounds._TRY_SILENCE_S", 2.0)
+    mute = Try(name="mute", work=Script(hangs_after=2))
+    tried = tries_of(finished(asking(mute, a_try("next"))))
+    outcomes = {name: trial.outcome for name, trial in tried.items()}
+    assert outcomes == {"mute": "timed-out", "next": "completed"}

@@ -26,12 +26,9 @@ class Kind:
     make: object
 
     @cached_property
-    def _sound(self):
-        return to_json(self.make()).encode()
-
     def sound(self):
         """The bytes of a sound one."""
-        return self._sound
+        return to_json(self.make()).encode()
 
     def read(self, data, name):
         """Read bytes as a document of this kind."""

@@ -163,7 +163,7 @@ def _sound_notebooks():
 
 
 def _documents():
-    return [kind.sound() for kind in KINDS.values()]
+    return [kind.sound for kind in KINDS.values()]
 
 
 READERS = {

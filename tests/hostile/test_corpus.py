@@ -42,7 +42,7 @@ def odd(tmp_path_factory):
     [(k, c) for k in KINDS for c in BROKEN if k == "finding" or not is_large(c)],
 )
 def test_what_is_broken_is_refused_in_one_sentence(kind, case):
-    data = broken(KINDS[kind].sound())[case]()
+    data = broken(KINDS[kind].sound)[case]()
     with pytest.raises(BadFileError) as caught:
         KINDS[kind].read(data, "x.json")
     assert is_one_sentence(str(caught.value))
@@ -55,13 +55,13 @@ def test_a_document_full_of_attacks_is_shown_and_does_no_harm(kind, start):
     # A passport refuses long texts.
     longest = 200 if kind == "passport" else None
     attacks = [text[:longest] for text in ATTACKS.values()]
-    KINDS[kind].show(attacked(KINDS[kind].sound(), *attacks[start:], *attacks[:start]))
+    KINDS[kind].show(attacked(KINDS[kind].sound, *attacks[start:], *attacks[:start]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("junk", _JUNK, ids=repr)
 def test_junk_in_any_place_is_refused_or_can_be_shown(kind, junk):
-    made = json.loads(KINDS[kind].sound())
+    made = json.loads(KINDS[kind].sound)
     # Every place, of long lists the first two items only.
     for path in paths(made):
         if not path or any(isinstance(key, int) and key > 1 for key in path):
@@ -105,7 +105,7 @@ def test_the_command_line_says_it_in_one_line(command, odd, capsys):
 def test_a_folder_of_them_still_lists_the_good_ones(odd):
     folder, _ = odd
     good = {store.save(finding(), folder), store.save(finding(), folder)}
-    write_small(folder, KINDS["finding"].sound())
+    write_small(folder, KINDS["finding"].sound)
     listed = store.findings(folder)
     sound = listed[listed.problem == ""]
     assert set(sound.path) == good
@@ -125,7 +125,7 @@ def test_a_file_that_changes_meanwhile_is_a_sentence(
     tmp_path, monkeypatch, change, said
 ):
     path, looked_at = tmp_path / "x.json", Path.is_file
-    path.write_bytes(KINDS["finding"].sound())
+    path.write_bytes(KINDS["finding"].sound)
     # It changes just before it is read.
     monkeypatch.setattr(Path, "is_file", lambda p: looked_at(p) and (change(path), 1))
     with pytest.raises(BadFileError, match=said):

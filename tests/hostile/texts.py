@@ -94,6 +94,5 @@ def attacked(sound, *attacks):
 _REFER = {"variant", "baseline", "winner", "name"}
 # Dictionaries whose names are free.
 _FREE = {"parameters", "unavailable", "environment", "versions", "stages", "parts"}
-_FREE |= {"notes", "phases", "visits", "noise_floors", "drift", "job"}
-_FREE |= {"microbenchmarks"}
-_FREE |= {"pauses", "untested", "anatomy", "facts", "left_out"}
+_FREE |= {"notes", "noise_floors", "job", "microbenchmarks", "pauses", "untested"}
+_FREE |= {"facts", "left_out"}

@@ -58,7 +58,7 @@ class Lab:
 
 
 @contextlib.contextmanager
-def running_lab(root, home, *options, reached=True, **environment):
+def running_lab(root, home, *options, **environment):
     """Start a server on ``root`` with ``home`` as the user's home folder; end it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "perfkit", "lab", str(root), "--no-browser", *options],
@@ -70,8 +70,7 @@ def running_lab(root, home, *options, reached=True, **environment):
     lab = Lab(root, home, process, [])
     try:
         _read_address(lab)
-        if reached:
-            _is_reached(lab)
+        _is_reached(lab)
         yield lab
     finally:
         process.terminate()

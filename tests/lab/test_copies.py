@@ -170,24 +170,10 @@ def test_where_nothing_can_be_written_the_sentence_names_the_remedy(root):
     assert f"make {root} a folder that you can write to" in str(caught.value)
 
 
-def test_the_pages_that_notebooks_link_to_come_along(root):
-    start(root)
-    for page in ("# The map\n", "# A newer map\n"):
-        (root / "notebooks" / "README.md").write_text(page)
-        start(root)
-        assert (root / COPIES / "README.md").read_text() == page
-
-
-def test_the_pictures_of_the_notebooks_come_along_in_their_folder(root):
-    (root / "notebooks" / "pictures").mkdir()
-    (root / "notebooks" / "pictures" / "step.svg").write_text("<svg/>")
-    start(root)
-    assert (root / COPIES / "pictures" / "step.svg").read_text() == "<svg/>"
-    assert start(root) == ()
-
-
-def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
-    shipped, mine = root / "notebooks" / "photos.py", root / COPIES / "photos.py"
+@pytest.mark.parametrize("name", ["README.md", "pictures/step.svg", "photos.py"])
+def test_what_the_notebooks_need_comes_along_and_an_edited_one_stays(root, name):
+    shipped, mine = root / "notebooks" / name, root / COPIES / name
+    shipped.parent.mkdir(exist_ok=True)
     for text in ("BATCH = 8\n", "BATCH = 4\n"):
         shipped.write_text(text)
         start(root)
@@ -195,5 +181,5 @@ def test_the_training_of_the_course_comes_along_and_an_edited_one_stays(root):
     mine.write_text("BATCH = 64\n")
     assert start(root) == ()
     shipped.write_text("BATCH = 2\n")
-    assert "There is a newer photos.py" in start(root)[0]
+    assert f"There is a newer {name}" in start(root)[0]
     assert mine.read_text() == "BATCH = 64\n"

@@ -112,8 +112,8 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
     sees="A passport that is half copied is a row that says so; the others load.",
 )
 def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
-    odd = places(folder, KINDS["finding"].sound())
-    write_small(folder, KINDS["passport"].sound())
+    odd = places(folder, KINDS["finding"].sound)
+    write_small(folder, KINDS["passport"].sound)
     room = perfkit.classroom(folder)
     assert names(room) == list(SPEEDS)
     assert len(room.problems) > len(odd) - 4
@@ -166,7 +166,7 @@ def test_who_is_not_ready_comes_first_with_the_reason(lacks, why, folder):
 
 
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
-    sound = KINDS["passport"].sound()
+    sound = KINDS["passport"].sound
     for number, attack in enumerate(ATTACKS.values()):
         (tmp_path / f"{number}.json").write_bytes(attacked(sound, attack))
     room = perfkit.classroom(tmp_path)

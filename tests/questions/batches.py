@@ -1,11 +1,11 @@
 """Runs over batch sizes whose answer is known."""
 
+import contextlib
 import itertools
 import math
 import random
 
 from perfkit.engine.measurement import CONTROL
-from perfkit.engine.plan import following
 from perfkit.engine.trial import Trial
 from tests.engine.scripted import Script, play
 from tests.findings.made import completed
@@ -83,6 +83,8 @@ def tried(variant, outcome="completed", message="", **notes):
 def driven(asking, answer):
     """Answer each try with a trial; gives the trials."""
     trials = []
-    while wanted := following(asking, trials[-1] if trials else None):
-        trials.append(answer(wanted))
+    with contextlib.suppress(StopIteration):
+        trials.append(answer(next(asking)))
+        while True:
+            trials.append(answer(asking.send(trials[-1])))
     return trials

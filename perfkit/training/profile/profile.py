@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from perfkit import __version__
 from perfkit.engine.alone import Alone
-from perfkit.engine.launcher import launcher
-from perfkit.engine.processes import Ended, in_process
+from perfkit.engine.launcher import Started, launcher
+from perfkit.engine.processes import in_process
 from perfkit.engine.tick import Note
 from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
@@ -97,13 +97,14 @@ def profile(
     return replace(profile, code=digest(make))
 
 
-def notes_of(ended: Ended) -> dict[str, Any]:
+def notes_of(ended: Started) -> dict[str, Any]:
     """The notes of a training that was stepped through; ``RunError`` if it was not."""
     if STEPPED in ended.notes:
         notes: dict[str, Any] = ended.notes[STEPPED]
         return notes
     remedy = "trace fewer steps, or give a longer timeout"
-    raise failure.run_error(ended.notes, ended.outcome, ended.message, remedy)
+    outcome = ended.outcome or "crashed"
+    raise failure.run_error(ended.notes, outcome, ended.message, remedy)
 
 
 def _check(steps: int, timeout: float) -> None:

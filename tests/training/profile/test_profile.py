@@ -6,12 +6,13 @@ import importlib.util
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 import perfkit
-from perfkit.engine.processes import Ended, in_process
+from perfkit.engine.processes import in_process
 from perfkit.errors import BadFileError, BadParameterError, RunError
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
@@ -102,7 +103,8 @@ def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
         profile.notes_of(ended)
     notes = getattr(caught.value, "__notes__", [])
     assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
-    hangs = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
+    silent = "gave no sign of life for 300 s and was ended"
+    hangs = SimpleNamespace(notes={}, outcome="timed-out", message=silent)
     with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
         profile.notes_of(hangs)
 
@@ -134,7 +136,7 @@ def scripted(monkeypatch, tmp_path):
             "gpus": 1,
             "bytes": 131_000,
         }
-        return Ended({STEPPED: told})
+        return SimpleNamespace(notes={STEPPED: told})
 
     failed = {profile.OPS: "xprof could not read this part of the trace: so."}
     # The third of its tables has the stages.
@@ -187,8 +189,8 @@ def test_a_table_that_ends_the_process_costs_no_other(monkeypatch):
     def process(work, longest):
         folder, tool = work.args
         if tool == profile.STEPS:
-            return Ended({}, "crashed", "was ended by SIGABRT.")
-        return Ended({tool: f"{tool} of {folder}"})
+            return SimpleNamespace(notes={}, message="was ended by SIGABRT.")
+        return SimpleNamespace(notes={tool: f"{tool} of {folder}"})
 
     monkeypatch.setattr(profile, "in_process", process)
     found, failed = profile.read("here")
