@@ -27,10 +27,8 @@ class Op:
     """One operation of the graph, over all traced steps.
 
     Attributes:
-        name: In the graph.
         type: Such as ``"MatMul"``; ``"Dataset"`` for a stage of the input.
-        device: Where it ran.
-        count: How often.
+        count: How often it ran.
         total_s: Seconds of all runs.
         self_s: The same without what ran within them.
     """
@@ -47,10 +45,7 @@ class Op:
 class ProfiledStep:
     """A step, taken apart by xprof.
 
-    Attributes:
-        name: As it was marked, with its number.
-        seconds: From its beginning to its end.
-        parts: Seconds of each part, such as ``"input"``: the wait for it.
+    ``parts`` has the seconds of each part, such as ``"input"``: the wait for it.
     """
 
     name: str
@@ -62,12 +57,8 @@ class ProfiledStep:
 class Stage:
     """One stage of the input; stages run beside each other and beside the steps.
 
-    Attributes:
-        name: As ``tf.data`` calls it, the last stage first.
-        category: What it does, such as ``"Preprocessing"``.
-        count: Elements.
-        total_s: Seconds of all of them.
-        self_s: The same without the stages that it takes them from.
+    ``tf.data`` calls it so, the last stage first. ``count`` is of elements, and the
+    times are theirs, ``self_s`` without the stages that it takes them from.
     """
 
     name: str
@@ -171,24 +162,20 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "a time is not above 0"
     if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
         yield f"a step has more than {_MOST_PARTS} parts"
-    seconds = [*(step.seconds for step in profile.steps)]
-    seconds += [spent for step in profile.steps for spent in step.parts.values()]
-    seconds += [row.self_s for row in profile.table]
+    seconds = [spent for step in profile.steps for spent in step.parts.values()]
+    seconds += [step.seconds for step in profile.steps]
+    seconds += [op.self_s for op in profile.table]
     seconds += [stage.self_s for stage in profile.stages]
     if min(seconds, default=0.0) < 0:
         yield "a time is below 0"
 
 
 def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
-    return frame(
-        [asdict(row) for row in rows], (field.name for field in fields(row_type))
-    )
+    return frame([*map(asdict, rows)], (field.name for field in fields(row_type)))
 
 
 _SHOWN = 8
 _NAME = 60
-# In front of every operation of a function.
-_CALL = "StatefulPartitionedCall/"
 # Below this share of its time a step's operations do not tell what it did.
 _ENOUGH_NAMED = 0.1
 _MEANING = (
@@ -201,47 +188,45 @@ _STAGES = "Stages of the input, which run beside the steps and wait for each oth
 
 @shown.report.register
 def _report(profile: Profile) -> Report:
-    missing = {name: (reason,) for name, reason in profile.missing.items()}
+    count, name = len(profile.traced_s), one_line(profile.training, _NAME)
+    steps = "step" if count == 1 else "steps"
+    if profile.at_a_time > 1:
+        steps = f"executions of {profile.at_a_time} steps"
+    headline = (
+        f"{name}: {count} {steps} under TensorFlow's profiler, "
+        f"{units.seconds(profile.traced_step_s)} each."
+    )
+    cost = (
+        f"The tracer costs time itself: without it they take "
+        f"{units.seconds(profile.untraced_step_s)}, so the times below are "
+        f"{units.ratio(profile.cost)} as long."
+    )
     ops = len(profile.table) + profile.more_ops
     extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
-    folds = (
-        (f"Operations by their own time{extent}", "ops", _ops(profile)),
-        (_STAGES, "stages", _stages(profile)),
-    )
+    operations = (*_ops(profile), *_missing(profile, "ops"))
     read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
         f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
         f"a trace of {units.size(profile.trace_bytes)}, {read}."
     )
     return Report(
-        verdict=Verdict(headline=headline(profile), much=cost(profile)),
+        verdict=Verdict(headline=headline, much=cost),
         stamp=profile.stamp,
         table=_parts(profile),
-        besides=(
-            *missing.get("steps", ()),
-            *missing.get("device", ()),
-            *trace_notes(profile),
-        ),
-        folds=tuple(
-            Fold(title, (*rows, *missing.get(name, ()))) for title, name, rows in folds
+        besides=(*_missing(profile, "steps", "device"), *_notes(profile)),
+        folds=(
+            Fold(f"Operations by their own time{extent}", operations),
+            Fold(_STAGES, (*_stages(profile), *_missing(profile, "stages"))),
         ),
         foot=(foot,),
     )
 
 
-def headline(profile: Profile) -> str:
-    """How many steps there are, and how long one is."""
-    count, name = len(profile.traced_s), one_line(profile.training, _NAME)
-    steps = "step" if count == 1 else "steps"
-    if profile.at_a_time > 1:
-        steps = f"executions of {profile.at_a_time} steps"
-    return (
-        f"{name}: {count} {steps} under TensorFlow's profiler, "
-        f"{units.seconds(profile.traced_step_s)} each."
-    )
+def _missing(profile: Profile, *names: str) -> Iterator[str]:
+    return (profile.missing[name] for name in names if name in profile.missing)
 
 
-def trace_notes(profile: Profile) -> Iterator[str]:
+def _notes(profile: Profile) -> Iterator[str]:
     """What is not in the trace, and what it is good for."""
     read, traced = len(profile.steps), len(profile.traced_s)
     if 0 < read < traced:
@@ -249,28 +234,15 @@ def trace_notes(profile: Profile) -> Iterator[str]:
             f"xprof analyses {read} of the {traced} steps, because it leaves out steps "
             "that look incomplete."
         )
-    if profile.table and named_share(profile) < _ENOUGH_NAMED:
+    # The model's own, without the stages of its input.
+    named_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
+    if profile.table and named_s < _ENOUGH_NAMED * sum(profile.traced_s):
         yield (
             "The operations that the trace names explain less than a tenth of the "
             "steps' time. It names none in eager steps, none that XLA compiles for a "
             "CPU, and none that TensorFlow considers cheap."
         )
     yield _MEANING
-
-
-def cost(profile: Profile) -> str:
-    """What the steps took with and without the tracer."""
-    return (
-        f"The tracer costs time itself: without it they take "
-        f"{units.seconds(profile.untraced_step_s)}, so the times below are "
-        f"{units.ratio(profile.cost)} as long."
-    )
-
-
-def named_share(profile: Profile) -> float:
-    """The share of the steps' time that is the model's own named operations'."""
-    model_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
-    return model_s / sum(profile.traced_s)
 
 
 def _parts(profile: Profile) -> Table:
@@ -285,32 +257,27 @@ def _parts(profile: Profile) -> Table:
     return Table("Where the time of a step went", headings, rows)
 
 
-def _ops(profile: Profile) -> list[str]:
-    wholes = {
-        device: sum(op.self_s for op in profile.table if op.device == device)
-        for device in ("host", "device")
-    }
-    kinds = ("" if op.type in op.name else f", {op.type}" for op in profile.table)
-    return [
-        f"{_short(op.name)}{kind}: {units.seconds(op.self_s)}, "
-        f"{_share(op.self_s, wholes[op.device])} of the {op.device}'s, "
-        f"{_times(op.count)}"
-        for op, kind in zip(profile.table[:_SHOWN], kinds, strict=False)
-    ]
+def _ops(profile: Profile) -> Iterator[str]:
+    for op in profile.table[:_SHOWN]:
+        whole = sum(
+            other.self_s for other in profile.table if other.device == op.device
+        )
+        kind = "" if op.type in op.name else f", {op.type}"
+        share = f"{_share(op.self_s, whole)} of the {op.device}'s"
+        own = units.seconds(op.self_s)
+        yield f"{_short(op.name)}{kind}: {own}, {share}, {_times(op.count)}"
 
 
-def _stages(profile: Profile) -> list[str]:
-    stages_s = sum(stage.self_s for stage in profile.stages)
-    return [
-        f"{_short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
-        f"{_share(stage.self_s, stages_s)}, {_times(stage.count)}"
-        for stage in profile.stages[:_SHOWN]
-    ]
+def _stages(profile: Profile) -> Iterator[str]:
+    whole = sum(stage.self_s for stage in profile.stages)
+    for stage in profile.stages[:_SHOWN]:
+        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, whole)}"
+        yield f"{_short(stage.name)}: {own}, {_times(stage.count)}"
 
 
 def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
-    end = name.removeprefix(_CALL)
+    end = name.removeprefix("StatefulPartitionedCall/")
     return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
 
 
