@@ -52,13 +52,6 @@ _COMPARED = ("naive map", "parallel map", "prefetch", "cache")
 _LARGEST_BATCH, _LONGEST_MS = 1024, 1e6
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """The note of a trial on where its first batch lay."""
-
-    gpus: int
-
-
 def stage_times(finding: Finding) -> Pipeline | None:
     """The stages of a ``data-pipeline`` finding, each as it was measured by itself.
 
@@ -80,26 +73,17 @@ def stage_times(finding: Finding) -> Pipeline | None:
     decode_ms = 1000 * batch * cores / decoding.rate
     if not max(train_ms, decode_ms) < _LONGEST_MS:
         return None
-    places = (note_as(_Place, trial.notes.get("where")) for trial in finding.trials)
-    gpu = any(place.gpus > 0 for place in places if place)
+    # Where the first batch of each trial lay.
+    notes = (trial.notes.get("where") for trial in finding.trials)
+    places = (note_as(dict[str, Any], note) or {} for note in notes)
     return Pipeline(
         read_ms=0.0,
         decode_ms=decode_ms,
         train_ms=train_ms,
         batch=batch,
         cores=cores,
-        gpu=gpu,
+        gpu=any((note_as(int, place.get("gpus")) or 0) > 0 for place in places),
     )
-
-
-def measured_rates(finding: Finding) -> str:
-    """The rates of pipelines in a finding, as a reader compares them."""
-    rates = (
-        f"{timing.variant} {units.significant(timing.rate)}"
-        for timing in finding.timings
-        if timing.variant in _COMPARED and timing.is_known
-    )
-    return ", ".join(rates)
 
 
 def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
@@ -127,5 +111,11 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
 
     measured: dict[str, Any] = {}
     if finding is not None and (pipeline := stage_times(finding)):
-        measured = {"pipeline": asdict(pipeline), "rates": measured_rates(finding)}
+        # As a reader compares them.
+        rates = ", ".join(
+            f"{timing.variant} {units.significant(timing.rate)}"
+            for timing in finding.timings
+            if timing.variant in _COMPARED and timing.is_known
+        )
+        measured = {"pipeline": asdict(pipeline), "rates": rates}
     return PipelineSimulator(start=asdict(Pipeline()), measured=measured)
