@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
 from perfkit import units
@@ -245,11 +246,10 @@ def describe_others(cores: Iterable[tuple[float, float]]) -> str:
 
     ``"other programs took 1.1 cores from 9 to 14 s"``; "" where they hardly did.
     """
-    seconds = {
-        second: [value for _, value in group]
+    means = {
+        second: fmean(value for _, value in group)
         for second, group in itertools.groupby(cores, key=lambda point: int(point[0]))
     }
-    means = {second: sum(values) / len(values) for second, values in seconds.items()}
     runs = [
         list(run)
         for is_busy, run in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
@@ -258,9 +258,8 @@ def describe_others(cores: Iterable[tuple[float, float]]) -> str:
     longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
     if not longest:
         return ""
-    mean = sum(means[second] for second in longest) / len(longest)
+    many = units.significant(fmean(means[second] for second in longest), 2)
     when = f"{longest[0]} to {longest[-1] + 1} s"
-    many = units.significant(mean, 2)
     return f"other programs took {units.count(many, 'core')} from {when}"
 
 
@@ -279,9 +278,8 @@ def thinned(*columns: Sequence[float]) -> list[list[float]]:
     """Means of so many values that the picture of a long run is no larger."""
     step = max(1, -(-len(columns[0]) // _POINTS))
     return [
-        [sum(column[i : i + step]) / len(column[i : i + step]) for i in starts]
+        [fmean(column[i : i + step]) for i in range(0, len(column), step)]
         for column in columns
-        for starts in [range(0, len(column), step)]
     ]
 
 

@@ -139,9 +139,8 @@ class Edit:
         """The place in words: ``"train.py, line 12"``; "" for an example."""
         if not self.line:
             return ""
-        last = self.line + self.old.count("\n")
-        several = f"lines {self.line}-{last}"
-        lines = several if last > self.line else f"line {self.line}"
+        first, last = self.line, self.lines[-1]
+        lines = f"lines {first}-{last}" if last > first else f"line {first}"
         return place_in_words(self.file, self.cell, lines)
 
     def signed(self) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,12 @@
 """The panel of a run: set, predict, press Run, watch, press Stop, read."""
 
-import collections
 import contextlib
 import contextvars
 import functools
 import importlib
 import logging
 import os
+import queue
 import sys
 import threading
 from collections.abc import Callable
@@ -142,13 +142,11 @@ def panel(
 
 
 class Worker:
-    """Does tasks in the order in which it is asked to."""
+    """Does tasks in the order in which it is asked to, in a thread of its own."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
-        self._lock = threading.Lock()
-        self._at_work = False
+        self._name, self._lock, self._is_started = name, threading.Lock(), False
+        self._tasks: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
     def ask(self, task: Callable[[], object]) -> None:
         """Let a task be done after those asked for before; returns at once.
@@ -156,33 +154,25 @@ class Worker:
         Raises:
             RunError: The system has no thread left for it; it is not done.
         """
-        # In a context of its own a thread would not know which request of the page it
-        # answers; some kernels send nothing then.
-        context = contextvars.copy_context()
         with self._lock:
-            self._tasks.append(functools.partial(context.run, task))
-            if self._at_work:
-                return
-            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                self._tasks.clear()
-                raise RunError(_NO_THREAD.format(error)) from None
-            self._at_work = True
+            if not self._is_started:
+                work = threading.Thread(target=self._work, name=self._name, daemon=True)
+                try:
+                    work.start()
+                except RuntimeError as error:
+                    raise RunError(_NO_THREAD.format(error)) from None
+                self._is_started = True
+        # In a context of its own a task would not know which request of the page it
+        # answers; some kernels send nothing then.
+        self._tasks.put(functools.partial(contextvars.copy_context().run, task))
 
     def _work(self) -> None:
-        while task := self._next():
+        while True:
             try:
-                task()
+                self._tasks.get()()
             # One task that fails must not take those after it along.
             except Exception:
                 logging.getLogger(__name__).exception("A panel's task failed.")
-
-    def _next(self) -> Callable[[], object] | None:
-        with self._lock:
-            self._at_work = bool(self._tasks)
-            return self._tasks.popleft() if self._tasks else None
 
 
 class Panel:

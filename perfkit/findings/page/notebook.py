@@ -38,11 +38,10 @@ _LONGEST_TITLE = 300
 _ANSWER = re.compile(
     r'<p class="perfkit-answer">(.*?)</p>(?:<p class="perfkit-much">(.*?)</p>)?'
 )
-_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # Of several forms of the same thing, the first that shows anything.
 _FORMS = (
-    *("text/html", "image/svg+xml", *_PICTURES),
-    *("text/markdown", "text/plain"),
+    *("text/html", "image/svg+xml", "image/png", "image/jpeg", "image/gif"),
+    *("image/webp", "text/markdown", "text/plain"),
 )
 _LONGEST_ALT = 300
 # Of what is longer the beginning and the end are shown.
