@@ -47,23 +47,38 @@ svg.perfkit-chart:root{color:#1a1a1a;background:#fff}
 def fitted(raw: str, alt: str) -> str:
     """Make a page's picture, described by ``alt``, of Matplotlib's SVG with text."""
     root = ElementTree.fromstring(raw)
-    _drop_the_unseen(root)
-    for element in root.iter():
-        _clean(element)
-    _drop_unused_ids(root)
-    _dress(root, alt)
-    ElementTree.register_namespace("", SVG)
-    text = ElementTree.tostring(root, encoding="unicode")
-    return re.sub(r">\s+<", "><", text)
-
-
-def _drop_the_unseen(root: Element) -> None:
     for parent in list(root.iter()):
         for child in list(parent):
             kind = child.tag.rpartition("}")[2]
             invisible = kind == "path" and child.get("style") == "fill: none"
             if invisible or kind in ("metadata", "style"):
                 parent.remove(child)
+    for element in root.iter():
+        _clean(element)
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    used_ids = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
+    used_ids |= {element.get("href", "").removeprefix("#") for element in root.iter()}
+    for element in root.iter():
+        if element.get("id", "") not in used_ids:
+            element.attrib.pop("id", None)
+    root.attrib.pop("version", None)
+    root.attrib |= {
+        "class": "perfkit-chart",
+        "role": "img",
+        "aria-label": alt,
+        "width": root.get("width", "").removesuffix("pt"),
+        "height": root.get("height", "").removesuffix("pt"),
+        "style": "max-width:100%;height:auto",
+        # Matplotlib sets these for all elements of the page that the picture is in.
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
+    style = Element(f"{{{SVG}}}style")
+    style.text = _STYLE.strip()
+    root.insert(0, style)
+    ElementTree.register_namespace("", SVG)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r">\s+<", "><", text)
 
 
 def _clean(element: Element) -> None:
@@ -85,33 +100,6 @@ def _short(numbers: str) -> str:
     without_zeros = re.sub(r"(\d)\.0\b", r"\1", rounded)
     # A letter of a path needs no blank beside it.
     return re.sub(r" ?\b([MLCQz])\b ?", r"\1", " ".join(without_zeros.split()))
-
-
-def _drop_unused_ids(root: Element) -> None:
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    used_ids = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
-    used_ids |= {element.get("href", "").removeprefix("#") for element in root.iter()}
-    for element in root.iter():
-        if element.get("id", "") not in used_ids:
-            element.attrib.pop("id", None)
-
-
-def _dress(root: Element, alt: str) -> None:
-    root.attrib.pop("version", None)
-    root.attrib |= {
-        "class": "perfkit-chart",
-        "role": "img",
-        "aria-label": alt,
-        "width": root.get("width", "").removesuffix("pt"),
-        "height": root.get("height", "").removesuffix("pt"),
-        "style": "max-width:100%;height:auto",
-        # Matplotlib sets these for all elements of the page that the picture is in.
-        "stroke-linejoin": "round",
-        "stroke-linecap": "butt",
-    }
-    style = Element(f"{{{SVG}}}style")
-    style.text = _STYLE.strip()
-    root.insert(0, style)
 
 
 # What can be scrolled must be reached by keyboard as well. A picture of 760 px that is

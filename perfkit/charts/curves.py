@@ -137,8 +137,8 @@ def over_sizes(
         for mark in marks:
             if mark.ends:
                 bottom, top = axes.get_ylim()
-                seen = max(mark.ends[0], bottom), min(mark.ends[1], top)
-                axes.vlines(mark.size, *seen, colors=mark.colour, lw=2.2)
+                visible = max(mark.ends[0], bottom), min(mark.ends[1], top)
+                axes.vlines(mark.size, *visible, colors=mark.colour, lw=2.2)
             inside = "none" if mark.hollow else mark.colour
             style: Any = {"color": mark.colour, "mfc": inside, "ms": 8, "mew": 1.8}
             axes.plot(mark.size, mark.value, mark.shape, **style)
@@ -146,15 +146,14 @@ def over_sizes(
                 label(axes, mark.words, mark.size, mark.value, lift=_LIFT)
 
     pieces = ["bar: 95 % interval", *caption]
-    spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
+    spoken = [f"Over {below}"]
+    for mark in marks:
+        # Such as "64, enough: 12 ms (11 ms to 13 ms)".
+        name = ", ".join(filter(None, (f"{mark.size:,.0f}", mark.words)))
+        ends = mark.ends or (mark.value, mark.value)
+        spoken.append(f"{name}: {units.between(mark.value, *ends, write)}")
+    spoken += pieces
     return picture(title, f"{quantity} (logarithmic)", pieces, spoken, fill)
-
-
-def _spoken(mark: Mark, write: Callable[[float], str]) -> str:
-    """A mark for who cannot see it: ``"64, enough: 12 ms (11 ms to 13 ms)"``."""
-    low, high = mark.ends or (mark.value, mark.value)
-    name = ", ".join(filter(None, (f"{mark.size:,.0f}", mark.words)))
-    return f"{name}: {units.between(mark.value, low, high, write)}"
 
 
 _DASHED: Any = {"lw": 1.2, "ls": (0, (4, 3)), "alpha": 0.7}

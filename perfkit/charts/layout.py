@@ -133,12 +133,9 @@ def layout(
 ) -> Layout:
     """Lay out the chart of some variants, a row each in their order.
 
-    Args:
-        stood: The variants.
-        guess: What the reader expects.
-        noise_floor: What the baseline differs from itself; None if unknown.
-        so_far: What ticks say of those that have no rate with an interval yet.
-        as_share: Whether each is drawn as a share of its own rate.
+    The noise is what the baseline differs from itself; None if unknown. ``so_far`` is
+    what ticks say of those that have no rate with an interval yet. With ``as_share``
+    each is drawn as a share of its own rate.
     """
     so_far = so_far or {}
     rows = tuple(

@@ -36,7 +36,7 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
-    others = describe_others(load.readings_of(finding, "cpu_other"))
+    rivals = describe_others(load.readings_of(finding, "cpu_other"))
 
     def draw(axes: Axes) -> None:
         if laid.ticks:
@@ -56,7 +56,7 @@ def rates(finding: Finding) -> Figure:
     return rows.picture(
         title,
         [(row.name, (w, row.remarks)) for row, w in zip(laid.rows, words, strict=True)],
-        canvas.caption_lines([*_rates_caption(finding, laid), others]),
+        canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
         draw,
         alt=rows.in_words(f"{title} (axis: {laid.unit})", spoken),
         bold={row.name for row in laid.rows if row.mark == "fastest"},
@@ -142,9 +142,9 @@ def ratios(finding: Finding) -> Figure:
     against = "its baseline" if several else rows.name(compared[0].baseline)
 
     def draw(axes: Axes) -> None:
-        held = (*reach, expected or 1.0)
+        span = (*reach, expected or 1.0)
         label = f"rate, as a multiple of {against}"
-        draw_ratio_axis(axes, min(held), max(held), label)
+        draw_ratio_axis(axes, min(span), max(span), label)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)

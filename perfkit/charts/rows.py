@@ -29,17 +29,12 @@ def picture(
     right: float | None = None,
     bold: Iterable[str] = (),
 ) -> Figure:
-    """A picture with a row per name.
+    """A picture with a row per name, above the lines of its caption.
 
-    Args:
-        title: What it shows.
-        labels: Of each row its name, and the words to its right and below these.
-        lines: Of the caption.
-        draw: Draws what is in the rows.
-        alt: What it shows, for who cannot see it; "" for each row's name and words.
-        height: Of a row, as a share of the usual one.
-        right: Pixels for the words; None for what they need.
-        bold: Rows whose words stand out.
+    A label is a name, and the words to the right of the row and below these, which
+    stand out if they are ``bold``. They have ``right`` pixels; None for what they need.
+    A row is ``height`` times as high as usual. ``alt`` is for who cannot see the
+    picture; "" for each row's name and words.
     """
     inner = max(1.0, len(labels) * height) * canvas.ROW
     outer = canvas.height(inner, lines)

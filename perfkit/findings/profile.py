@@ -111,30 +111,6 @@ class Profile(shown.Replayable):
     code: str = ""
     replayed: bool = False
 
-    @property
-    def traced_step_s(self) -> float:
-        """Seconds of a step while it was traced: the mean."""
-        return statistics.fmean(self.traced_s)
-
-    @property
-    def untraced_step_s(self) -> float:
-        """Seconds of a step without the tracer: the median of all times."""
-        return statistics.median(self.untraced_s)
-
-    @property
-    def cost(self) -> float:
-        """How many times as long a step took while it was traced."""
-        return self.traced_step_s / self.untraced_step_s
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Seconds of each part of a step: the mean over the steps, none left out."""
-        names = dict.fromkeys(name for step in self.steps for name in step.parts)
-        return {
-            name: statistics.fmean(step.parts.get(name, 0.0) for step in self.steps)
-            for name in names
-        }
-
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
         table = _frame(Op, self.table)
@@ -192,14 +168,16 @@ def _report(profile: Profile) -> Report:
     steps = "step" if count == 1 else "steps"
     if profile.at_a_time > 1:
         steps = f"executions of {profile.at_a_time} steps"
+    traced_s = statistics.fmean(profile.traced_s)
+    untraced_s = statistics.median(profile.untraced_s)
     headline = (
         f"{name}: {count} {steps} under TensorFlow's profiler, "
-        f"{units.seconds(profile.traced_step_s)} each."
+        f"{units.seconds(traced_s)} each."
     )
     cost = (
         f"The tracer costs time itself: without it they take "
-        f"{units.seconds(profile.untraced_step_s)}, so the times below are "
-        f"{units.ratio(profile.cost)} as long."
+        f"{units.seconds(untraced_s)}, so the times below are "
+        f"{units.ratio(traced_s / untraced_s)} as long."
     )
     ops = len(profile.table) + profile.more_ops
     extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
@@ -246,11 +224,17 @@ def _notes(profile: Profile) -> Iterator[str]:
 
 
 def _parts(profile: Profile) -> Table:
-    step_s = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
-    parts = sorted(profile.parts.items(), key=lambda part: -part[1])
+    """The seconds of each part: the mean over the steps, none left out."""
+    number = max(1, len(profile.steps))
+    step_s = sum(step.seconds for step in profile.steps) / number
+    names = dict.fromkeys(name for step in profile.steps for name in step.parts)
+    parts = {
+        name: sum(step.parts.get(name, 0.0) for step in profile.steps) / number
+        for name in names
+    }
     rows = tuple(
         (name, units.seconds(spent), _share(spent, step_s))
-        for name, spent in parts
+        for name, spent in sorted(parts.items(), key=lambda part: -part[1])
         if spent > 0
     )
     headings = ("part", "each step", "share")
@@ -259,19 +243,19 @@ def _parts(profile: Profile) -> Table:
 
 def _ops(profile: Profile) -> Iterator[str]:
     for op in profile.table[:_SHOWN]:
-        whole = sum(
+        total = sum(
             other.self_s for other in profile.table if other.device == op.device
         )
         kind = "" if op.type in op.name else f", {op.type}"
-        share = f"{_share(op.self_s, whole)} of the {op.device}'s"
+        share = f"{_share(op.self_s, total)} of the {op.device}'s"
         own = units.seconds(op.self_s)
         yield f"{_short(op.name)}{kind}: {own}, {share}, {_times(op.count)}"
 
 
 def _stages(profile: Profile) -> Iterator[str]:
-    whole = sum(stage.self_s for stage in profile.stages)
+    total = sum(stage.self_s for stage in profile.stages)
     for stage in profile.stages[:_SHOWN]:
-        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, whole)}"
+        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, total)}"
         yield f"{_short(stage.name)}: {own}, {_times(stage.count)}"
 
 

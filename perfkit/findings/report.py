@@ -146,13 +146,13 @@ class Edit:
     def signed(self) -> Iterator[tuple[str, str]]:
         """Each line after ``"-"`` if it goes, ``"+"`` if it comes, else ``" "``."""
         # Deeply nested code keeps its shape, not its distance from the margin.
-        whole = textwrap.dedent("\n".join([self.old, self.new or ""])).split("\n")
-        before, after = whole[: len(self.lines)], whole[len(self.lines) :]
+        lines = textwrap.dedent("\n".join([self.old, self.new or ""])).split("\n")
+        before, after = lines[: len(self.lines)], lines[len(self.lines) :]
         if self.new is None:
             yield from ((" ", line) for line in before)
             return
-        kept = len(before)
-        diff = difflib.unified_diff(before, after if self.new else [], n=kept)
+        after = after if self.new else []
+        diff = difflib.unified_diff(before, after, n=len(before))
         yield from ((line[0], line[1:]) for line in list(diff)[3:])
 
     def __str__(self) -> str:

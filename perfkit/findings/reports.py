@@ -224,8 +224,7 @@ def _method(finding: Finding) -> tuple[str, ...]:
     """What was done, a few sentences each."""
     trials = finding.trials
     ended = collections.Counter(trial.outcome for trial in trials)
-    ends = [(trial.round, trial.started_s + trial.wall_s) for trial in trials]
-    spent = max((end for number, end in ends if number), default=0.0)
+    ends = (trial.started_s + trial.wall_s for trial in trials if trial.round)
     return paragraphs(
         "method.txt.j2",
         finding=finding,
@@ -239,9 +238,7 @@ def _method(finding: Finding) -> tuple[str, ...]:
         turns=sum(len(trial.turns) for trial in trials),
         one_process=any(trial.notes.get(ONE_PROCESS) for trial in trials),
         one_round={c.rounds for c in finding.comparisons} == {1},
-        spent=spent,
-        first=max((end for number, end in ends if number == 1), default=0.0),
-        besides=max((end for _, end in ends), default=0.0) - spent,
+        spent=max(ends, default=0.0),
     )
 
 

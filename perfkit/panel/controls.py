@@ -28,14 +28,9 @@ _GUESS = "The fastest variant, or its speed-up over the baseline, such as 3x"
 class Controls:
     """What can be set before a run, each a widget that begins with what is given.
 
-    Args:
-        experiment: Whose parameters there are controls for; None for none.
-        budget: Seconds; None for as many as the run needs.
-        guess: What the reader expects.
-        auto: Whether the budget may be left to what is measured.
-
-    Attributes:
-        by_name: The widget of each parameter, and those of ``budget`` and ``guess``.
+    ``by_name`` has that of each parameter of the experiment, if there is one, and those
+    of ``budget`` and ``guess``. With ``auto`` the budget may be left to what is
+    measured, as it is if it is None.
     """
 
     def __init__(
@@ -156,15 +151,15 @@ def _control(parameter: Parameter, value: Any) -> Any:
 
 def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
     narrow = accepts.low > 0 and accepts.high <= _SLIDER_REACH * accepts.low
-    decimal, whole = widgets.BoundedFloatText, widgets.BoundedIntText
+    decimal, integer = widgets.BoundedFloatText, widgets.BoundedIntText
     if narrow:
-        decimal, whole = widgets.FloatSlider, widgets.IntSlider
+        decimal, integer = widgets.FloatSlider, widgets.IntSlider
     low, high = (int(n) if kind is int else n for n in (accepts.low, accepts.high))
     unit = f" ({accepts.unit})" if accepts.unit else ""
     limits = f"{accepts.low:g} to {accepts.high:g} {accepts.unit}".rstrip()
     labels = _labelled(_name(name) + unit, f"{accepts.help}: {limits}")
     ends = {"min": low, "max": high, "continuous_update": False}
-    return (whole if kind is int else decimal)(value=value, **ends, **labels)
+    return (integer if kind is int else decimal)(value=value, **ends, **labels)
 
 
 def _value(widget: Any) -> Any:

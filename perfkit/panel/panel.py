@@ -102,10 +102,10 @@ def panel(
         )
 
         def open_run() -> Watched[Any]:
-            now = controls.experiment()
-            assert now is not None
-            return open_replay(now, replay, controls.guess, folder) or open_session(
-                now, controls.budget, controls.guess, seed, folder
+            current = controls.experiment()
+            assert current is not None
+            return open_replay(current, replay, controls.guess, folder) or open_session(
+                current, controls.budget, controls.guess, seed, folder
             )
 
         return Panel(experiment, "perfkit.run", controls, open_run, replay)
@@ -186,7 +186,7 @@ class Panel:
         verb: The function that does the same without a panel.
         controls: What can be set.
         opening: Makes the run that is set, not yet begun.
-        replay: A recorded finding that is shown in place of a run, as ``panel`` has it.
+        replay: As ``panel`` has it.
 
     Attributes:
         finding: What the last run found; None if it found nothing.
@@ -371,9 +371,9 @@ class Panel:
         finally:
             self._session = None
             if session.finding is not None:
-                found = self.finding = session.finding
-                if isinstance(found, Diagnosis):
-                    self.finding = with_guess(found, self.controls.guess)
+                document = self.finding = session.finding
+                if isinstance(document, Diagnosis):
+                    self.finding = with_guess(document, self.controls.guess)
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)

@@ -147,11 +147,8 @@ NOTHING = "Stopped before a trial ended, so there is nothing to keep."
 class View:
     """What a reader sees and presses, with a sentence on what the panel does.
 
-    Attributes:
-        asked: The question, what it costs, and the variants, as HTML.
-        settings: All that is set, in a line that unfolds the controls.
-        chart: What the panel does, how far it is, and the live chart.
-        card: The report with its charts, as HTML.
+    ``asked`` is the question with its variants; ``settings`` says all that is set, and
+    unfolds the controls; ``card`` is the report with its charts.
     """
 
     def __init__(self, controls: Controls) -> None:

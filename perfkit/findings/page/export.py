@@ -73,8 +73,8 @@ def export(
         MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
     is_one = isinstance(sources, str | Path) or not isinstance(sources, Iterable)
-    every: Any = [sources] if is_one else sources
-    documents = [_read(source) for source in every]
+    items: Any = [sources] if is_one else sources
+    documents = [_read(source) for source in items]
     files = [source.path for source in documents if source.path is not None]
     if path is None and len(documents) != 1:
         raise BadParameterError("A page of several findings needs a name; give one.")
@@ -141,10 +141,10 @@ def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Pa
     """Prepare a report for a page under a heading of this level; its chart is first."""
     svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
-    whole = beside_chart(report) if first else report
-    summary = replace(whole, folds=(), foot=(report.repeat,))
+    folded = beside_chart(report) if first else report
+    summary = replace(folded, folds=(), foot=(report.repeat,))
     charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
-    appendix = [charts, *later, folds_in_html(whole.filled, level=level + 1)]
+    appendix = [charts, *later, folds_in_html(folded.filled, level=level + 1)]
     line = Markup('<p class="machine">{}</p>')
     below = Markup().join(line.format(printable(text)) for text in report.foot)
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
