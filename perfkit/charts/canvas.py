@@ -155,9 +155,8 @@ class Figure:
 class Kind:
     """One kind of chart; it folds out from a line with its title.
 
-    Attributes:
-        fits: Whether a finding holds what it draws.
-        leads: Whether it comes before the charts that every finding has.
+    It ``fits`` a finding that holds what it draws. If it ``leads``, it comes before the
+    charts that every finding has.
     """
 
     draw: Callable[[Finding], Figure]

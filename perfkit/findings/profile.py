@@ -26,11 +26,8 @@ Device = Literal["host", "device"]
 class Op:
     """One operation of the graph, over all traced steps.
 
-    Attributes:
-        type: Such as ``"MatMul"``; ``"Dataset"`` for a stage of the input.
-        count: How often it ran.
-        total_s: Seconds of all runs.
-        self_s: The same without what ran within them.
+    Its type is such as ``"MatMul"``, or ``"Dataset"`` for a stage of the input. The
+    seconds are of all runs, ``self_s`` without what ran within them.
     """
 
     name: str

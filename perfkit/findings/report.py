@@ -68,11 +68,8 @@ class Fold:
 class Row:
     """A line of code in a listing, or a heading above some.
 
-    Attributes:
-        heading: Of the lines below it: a file; "" for a line.
-        share: Of all that the listing is about; None for a line that is only context.
-        kinds: The same share, by what it went into.
-        remark: What was seen there.
+    Its share is of all that the listing is about; None for a line that is only context.
+    ``kinds`` is the same share, by what it went into.
     """
 
     heading: str = ""
@@ -91,11 +88,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines of code with what each takes.
+    """Lines of code with what each takes, and in a few words what is left out.
 
-    Attributes:
-        kinds: What the parts of a share went into, in the order of ``Row.kinds``.
-        folded: What is left out, in a few words.
+    ``kinds`` are what the parts of a share went into, in the order of ``Row.kinds``.
     """
 
     rows: tuple[Row, ...]

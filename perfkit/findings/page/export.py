@@ -123,12 +123,9 @@ def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A report as a page holds it.
+    """A report as a page holds it, with its chart: one sheet of paper.
 
-    Attributes:
-        report: What a colleague reads first, with its chart: one sheet of paper.
-        appendix: The other charts and all that a notebook folds away, laid open.
-        about: What it was measured on, and when.
+    The appendix holds the other charts and all that a notebook folds away, laid open.
     """
 
     title: str
