@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -47,23 +47,38 @@ svg.perfkit-chart:root{color:#1a1a1a;background:#fff}
 def fitted(raw: str, alt: str) -> str:
     """Make a page's picture, described by ``alt``, of Matplotlib's SVG with text."""
     root = ElementTree.fromstring(raw)
-    _drop_the_unseen(root)
-    for element in root.iter():
-        _clean(element)
-    _drop_unused_ids(root)
-    _dress(root, alt)
-    ElementTree.register_namespace("", SVG)
-    text = ElementTree.tostring(root, encoding="unicode")
-    return re.sub(r">\s+<", "><", text)
-
-
-def _drop_the_unseen(root: Element) -> None:
     for parent in list(root.iter()):
         for child in list(parent):
             kind = child.tag.rpartition("}")[2]
             invisible = kind == "path" and child.get("style") == "fill: none"
             if invisible or kind in ("metadata", "style"):
                 parent.remove(child)
+    for element in root.iter():
+        _clean(element)
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    used_ids = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
+    used_ids |= {element.get("href", "").removeprefix("#") for element in root.iter()}
+    for element in root.iter():
+        if element.get("id", "") not in used_ids:
+            element.attrib.pop("id", None)
+    root.attrib.pop("version", None)
+    root.attrib |= {
+        "class": "perfkit-chart",
+        "role": "img",
+        "aria-label": alt,
+        "width": root.get("width", "").removesuffix("pt"),
+        "height": root.get("height", "").removesuffix("pt"),
+        "style": "max-width:100%;height:auto",
+        # Matplotlib sets these for all elements of the page that the picture is in.
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
+    style = Element(f"{{{SVG}}}style")
+    style.text = _STYLE.strip()
+    root.insert(0, style)
+    ElementTree.register_namespace("", SVG)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r">\s+<", "><", text)
 
 
 def _clean(element: Element) -> None:
@@ -87,33 +102,6 @@ def _short(numbers: str) -> str:
     return re.sub(r" ?\b([MLCQz])\b ?", r"\1", " ".join(without_zeros.split()))
 
 
-def _drop_unused_ids(root: Element) -> None:
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    used_ids = set(re.findall(r"url\(#([^)]+)\)", " ".join(values)))
-    used_ids |= {element.get("href", "").removeprefix("#") for element in root.iter()}
-    for element in root.iter():
-        if element.get("id", "") not in used_ids:
-            element.attrib.pop("id", None)
-
-
-def _dress(root: Element, alt: str) -> None:
-    root.attrib.pop("version", None)
-    root.attrib |= {
-        "class": "perfkit-chart",
-        "role": "img",
-        "aria-label": alt,
-        "width": root.get("width", "").removesuffix("pt"),
-        "height": root.get("height", "").removesuffix("pt"),
-        "style": "max-width:100%;height:auto",
-        # Matplotlib sets these for all elements of the page that the picture is in.
-        "stroke-linejoin": "round",
-        "stroke-linecap": "butt",
-    }
-    style = Element(f"{{{SVG}}}style")
-    style.text = _STYLE.strip()
-    root.insert(0, style)
-
-
 # What can be scrolled must be reached by keyboard as well. A picture of 760 px that is
 # shrunk to 576 has text of 9 px; where there is less room the box scrolls.
 _SCROLLED = (
@@ -125,12 +113,10 @@ _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """A chart as it is shown and kept.
+    """A chart as it is shown and kept, and in words what it shows.
 
-    Attributes:
-        svg: The picture. Within a page it takes over the page's colours; as a picture
-            of its own it brings a light or a dark background along.
-        alt: What it shows, in words.
+    Within a page the SVG takes over the page's colours; as a picture of its own it
+    brings a light or a dark background along.
     """
 
     svg: str
@@ -165,23 +151,17 @@ class Figure:
         }
 
 
-Drawn = TypeVar("Drawn")
-
-
 @dataclass(frozen=True)
-class Kind(Generic[Drawn]):
-    """One kind of chart.
+class Kind:
+    """One kind of chart; it folds out from a line with its title.
 
-    Attributes:
-        draw: Draws it.
-        title: What it shows, for the line that it folds out from.
-        fits: Whether a finding holds what it draws.
-        leads: Whether it comes before the charts that every finding has.
+    It ``fits`` a finding that holds what it draws. If it ``leads``, it comes before the
+    charts that every finding has.
     """
 
-    draw: Callable[[Drawn], Figure]
+    draw: Callable[[Finding], Figure]
     title: str
-    fits: Callable[[Drawn], bool]
+    fits: Callable[[Finding], bool]
     leads: bool = False
 
 
@@ -201,10 +181,8 @@ MARKS = {
 WIDTH = 760
 ROW = 34
 TEXT, SMALL = 13.0, 12.0
-# Of an average character of the text, as wide fonts have it.
-_CANVAS_CHARACTER = 0.56
-# Of an average bold character.
-_STAMP_CHARACTER = 0.62
+# Of an average character of the text, as wide fonts have it, and of a bold one.
+_CHARACTER, _BOLD_CHARACTER = 0.56, 0.62
 _HEADING = 14.0
 TOP, _CAPTION_LINE = 34, 18
 # Matplotlib reads some of its settings from one table for all threads.
@@ -227,10 +205,8 @@ _SETTINGS: dict[str, Any] = {
     "ytick.labelsize": TEXT,
     "axes.labelsize": SMALL,
     "hatch.linewidth": 0.8,
-    **dict.fromkeys(
-        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color"), INK
-    ),
-    **dict.fromkeys(("ytick.color", "hatch.color", "grid.color"), INK),
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color", "hatch.color", "grid.color"), INK),
 }
 
 
@@ -243,14 +219,9 @@ def paint(
 ) -> Figure:
     """Draw a picture of ``WIDTH`` by ``height`` pixels, and what stands around it.
 
-    What is written in it is printable: here, in ``note`` and in ``rows.name``.
-
-    Args:
-        title: What the picture is about, at its top.
-        lines: Of the caption: what the marks mean, at the bottom.
-        height: Pixels.
-        alt: What the picture shows, in words.
-        draw: Fills the drawing; one pixel is one point.
+    ``lines`` are those of the caption, at the bottom. ``draw`` fills the drawing, in
+    which one pixel is one point. What is written in it is printable: here, in ``note``
+    and in ``rows.name``.
     """
     alt = " ".join(printable(alt).split())
     salt = hashlib.sha256(alt.encode()).hexdigest()
@@ -261,7 +232,9 @@ def paint(
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72)
         FigureCanvasSVG(drawing)
-        _head(drawing, title)
+        heading = plain(title, int((WIDTH - 24) / (_HEADING * _BOLD_CHARACTER)))
+        at = 12 / WIDTH, 1 - 20 / height
+        drawing.text(*at, heading, fontsize=_HEADING, fontweight="bold")
         draw(drawing)
         for number, line in enumerate(reversed(lines)):
             bottom = (8 + number * _CAPTION_LINE) / height
@@ -296,17 +269,6 @@ def place(
     return axes
 
 
-def _head(drawing: Drawing, text: str) -> None:
-    high = 72 * drawing.get_size_inches()[1]
-    longest = int((WIDTH - 24) / (_HEADING * _STAMP_CHARACTER))
-    _, colon, subject = text.partition(": ")
-    if colon and len(text) > longest:
-        # Whatever it is about stands above the picture as well.
-        text = f"{subject[:1].upper()}{subject[1:]}"
-    at = 12 / WIDTH, 1 - 20 / high
-    drawing.text(*at, plain(text, longest), fontsize=_HEADING, fontweight="bold")
-
-
 def origin(finding: Finding) -> str:
     """The machine and the day of a finding, for a caption."""
     return f"{finding.machine.summary}, {finding.recorded[:10]}"
@@ -314,15 +276,15 @@ def origin(finding: Finding) -> str:
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
     """Put the parts of a caption into lines that fit, whole where they can be."""
-    longest = int((WIDTH - 24) / (SMALL * _CANVAS_CHARACTER))
-    lines = [""]
+    longest = int((WIDTH - 24) / (SMALL * _CHARACTER))
+    lines = list[str]()
     for part in (piece for text in parts for piece in textwrap.wrap(text, longest)):
-        joined = f"{lines[-1]}  ·  {part}" if lines[-1] else part
-        if len(joined) > longest:
-            lines.append(part)
-        else:
-            lines[-1] = joined
-    return [line for line in lines if line]
+        joined = f"{lines[-1]}  ·  {part}" if lines else part
+        if lines and len(joined) <= longest:
+            lines.pop()
+            part = joined
+        lines.append(part)
+    return lines
 
 
 def note(
@@ -336,13 +298,8 @@ def note(
 ) -> None:
     """Text beside the axes.
 
-    Args:
-        axes: Where.
-        text: What.
-        at: The point it belongs to, in fractions of the axes.
-        shift: Pixels to the right of that point and up.
-        in_row: Whether the second number of ``at`` is a row instead.
-        **style: As of ``Axes.annotate``.
+    It stands ``shift`` pixels to the right of ``at`` and up: fractions of the axes, or
+    with ``in_row`` such a fraction and a row. ``style`` is as of ``Axes.annotate``.
     """
     vertical = "data" if in_row else "axes fraction"
     usual: dict[str, Any] = {"va": "center", "fontsize": SMALL}
@@ -380,7 +337,7 @@ def stamped(figure: Figure, words: str) -> Figure:
     """Put a sentence on top of a picture, in lines as long as that is wide."""
     root, words = ElementTree.fromstring(figure.svg), plain(words, 600)
     left, top, wide, high = map(float, root.get("viewBox", "").split())
-    lines = textwrap.wrap(words, int((wide - 2 * _PAD) / (SMALL * _STAMP_CHARACTER)))
+    lines = textwrap.wrap(words, int((wide - 2 * _PAD) / (SMALL * _BOLD_CHARACTER)))
     band = len(lines) * _LINE + _PAD
     root.set("viewBox", f"{left:g} {top - band:g} {wide:g} {high + band:g}")
     root.set("height", f"{float(root.get('height', high)) + band:g}")

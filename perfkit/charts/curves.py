@@ -7,7 +7,6 @@ far, over the variant's examples per second.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -15,7 +14,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from perfkit import units
 from perfkit.charts import canvas
@@ -31,62 +29,27 @@ from perfkit.findings.text import one_line, printable
 _DIGIT = 6.8
 
 
-def _with_room(
-    axes: Axes, ticks: Iterable[float], write: Callable[[float], str]
-) -> list[float]:
-    """The ticks whose numbers have room beside those of the ticks before them."""
-    placed = dict[float, tuple[float, float]]()
-    for tick in ticks:
-        middle = float(axes.transData.transform((tick, 0.0))[0])
-        half = (len(write(tick)) + 1) * _DIGIT / 2
-        if all(abs(middle - at) >= half + reach for at, reach in placed.values()):
-            placed[tick] = middle, half
-    return sorted(placed)
-
-
-def _is_even(ticks: list[float]) -> bool:
-    """Whether they stand at equal steps, and so should those that are left of them."""
-    steps = [after - before for before, after in itertools.pairwise(ticks)]
-    return all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
-
-
-def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+def put(axes: Axes, ticks: Sequence[float], write: Callable[[float], str]) -> None:
     """Let these ticks stand on the horizontal axis, the first of any that would meet.
 
     The limits and the scale of the axis must be set.
     """
-    fitting = _with_room(axes, ticks, write)
-    if len(fitting) < len(ticks) and _is_even(ticks):
-        thinner = (ticks[::step] for step in range(2, len(ticks)))
-        fitting = next((t for t in thinner if t == _with_room(axes, t, write)), fitting)
-    axes.xaxis.set_major_locator(FixedLocator(fitting))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    # All count as wide as the widest: of even steps even ones are left.
+    width = (max((len(write(tick)) for tick in ticks), default=0) + 1) * _DIGIT
+    places = dict[float, float]()
+    for tick in ticks:
+        middle = float(axes.transData.transform((tick, 0.0))[0])
+        if all(abs(middle - place) >= width for place in places.values()):
+            places[tick] = middle
+    fitting = sorted(places)
+    axes.set_xticks(fitting, [write(tick) for tick in fitting])
+    axes.set_xticks([], minor=True)
 
 
-HEIGHT = 260
-_LEFT = 96
+_HEIGHT, _LEFT = 260, 96
 # Room for words at the end of a curve.
-RIGHT = 150
-_MOST_SIZES = 8
+_RIGHT = 150
 _AROUND = 1.35
-
-
-def axes(
-    drawing: Drawing,
-    quantity: str,
-    *,
-    left: float = _LEFT,
-    right: float = RIGHT,
-    inner: float = HEIGHT,
-) -> Axes:
-    """Axes so high, with what is measured above and so many pixels on both sides."""
-    top = canvas.TOP + 18
-    panel = canvas.place(drawing, left, top, WIDTH - left - right, inner)
-    panel.grid(axis="y", alpha=0.15, lw=0.8)
-    panel.tick_params(axis="y", labelsize=SMALL)
-    canvas.note(panel, quantity, (0, 1), (-left + 12, 12), fontsize=SMALL)
-    return panel
 
 
 def picture(
@@ -95,47 +58,32 @@ def picture(
     caption: Iterable[str],
     words: Iterable[str],
     fill: Callable[[Axes], None],
-    *,
-    right: float = RIGHT,
-    inner: float = HEIGHT,
+    right: float = _RIGHT,
 ) -> Figure:
-    """A picture of one such pair of axes.
+    """A picture of one pair of axes, which ``fill`` draws into.
 
-    Args:
-        title: What it shows.
-        quantity: What is measured, with its unit.
-        caption: What the marks mean, in pieces.
-        words: What it shows, for who cannot see it: sentences without full stops.
-        fill: Draws what is in the axes.
-        right: Pixels to the right of them.
-        inner: Their height.
+    ``quantity`` is what is measured, with its unit, and ``caption`` what the marks
+    mean, in pieces. Who cannot see it is told ``words``: sentences without full stops.
     """
     lines = canvas.caption_lines(list(caption))
 
     def draw(drawing: Drawing) -> None:
-        fill(axes(drawing, quantity, right=right, inner=inner))
+        wide, top = WIDTH - _LEFT - right, canvas.TOP + 18
+        axes = canvas.place(drawing, _LEFT, top, wide, _HEIGHT)
+        axes.grid(axis="y", alpha=0.15, lw=0.8)
+        axes.tick_params(axis="y", labelsize=SMALL)
+        canvas.note(axes, quantity, (0, 1), (-_LEFT + 12, 12))
+        fill(axes)
 
     alt = f"{'. '.join([title, *words])}."
-    return canvas.paint(title, lines, height(lines, inner), alt, draw)
-
-
-def height(lines: Sequence[str], inner: float = HEIGHT) -> float:
-    """Of a picture with such axes and a caption."""
-    return canvas.height(18 + inner, lines, 44)
+    return canvas.paint(title, lines, canvas.height(18 + _HEIGHT, lines, 44), alt, draw)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A value at a size.
+    """A value at a size, with the ends of its 95 % interval and words beside it.
 
-    Attributes:
-        size: Where it stands.
-        value: What was measured there.
-        ends: Of its 95 % interval; None where it has none.
-        colour: Of the mark and its interval.
-        shape: As Matplotlib calls it.
-        words: What stands beside it.
-        hollow: Whether only its outline is drawn.
+    The shape is called as Matplotlib does; if ``hollow`` only its outline is drawn.
     """
 
     size: float
@@ -166,17 +114,9 @@ def over_sizes(
 ) -> Figure:
     """A picture of values over a size, both on logarithmic axes.
 
-    Args:
-        finding: Whose they are.
-        topic: What it shows.
-        quantity: What is measured.
-        marks: The values.
-        write: Writes one of them.
-        caption: What the marks mean, in pieces; who cannot see it is told these, too.
-        behind: Draws what is behind the marks.
-        sizes: Those that have a number below, if not those of all marks.
-        values: More of them that the axis holds.
-        below: What the sizes count.
+    ``write`` writes a value, and ``behind`` draws what is behind the marks. Who cannot
+    see it is told the caption, too. The axis below counts ``below``, and has numbers at
+    ``sizes`` if not at all marks; the other one holds these ``values`` besides.
     """
     title = f"{one_line(finding.experiment, 40)}: {topic}"
     if not marks:
@@ -186,16 +126,19 @@ def over_sizes(
         along = [*sizes] or [mark.size for mark in marks]
         axes.set(xscale="log", xlim=(min(along) / _AROUND, max(along) * _AROUND))
         axes.set_xlabel(f"{below} (logarithmic)")
-        put(axes, _readable(along), lambda size: f"{size:,.0f}")
+        # The last is always there to be read.
+        put(axes, sorted(along, reverse=True), lambda size: f"{size:,.0f}")
         # Ends of intervals are cut where they are far away.
         ends = [end for mark in marks for end in mark.ends or ()]
         low, high = limits([*(mark.value for mark in marks), *values], ends)
         axes.set(yscale="log", ylim=(low / _AROUND, high * _AROUND))
-        ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
+        _ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
         behind(axes)
         for mark in marks:
             if mark.ends:
-                between(axes, mark.size, *mark.ends, mark.colour)
+                bottom, top = axes.get_ylim()
+                visible = max(mark.ends[0], bottom), min(mark.ends[1], top)
+                axes.vlines(mark.size, *visible, colors=mark.colour, lw=2.2)
             inside = "none" if mark.hollow else mark.colour
             style: Any = {"color": mark.colour, "mfc": inside, "ms": 8, "mew": 1.8}
             axes.plot(mark.size, mark.value, mark.shape, **style)
@@ -203,15 +146,14 @@ def over_sizes(
                 label(axes, mark.words, mark.size, mark.value, lift=_LIFT)
 
     pieces = ["bar: 95 % interval", *caption]
-    spoken = [f"Over {below}", *(_spoken(mark, write) for mark in marks), *pieces]
+    spoken = [f"Over {below}"]
+    for mark in marks:
+        # Such as "64, enough: 12 ms (11 ms to 13 ms)".
+        name = ", ".join(filter(None, (f"{mark.size:,.0f}", mark.words)))
+        ends = mark.ends or (mark.value, mark.value)
+        spoken.append(f"{name}: {units.between(mark.value, *ends, write)}")
+    spoken += pieces
     return picture(title, f"{quantity} (logarithmic)", pieces, spoken, fill)
-
-
-def _spoken(mark: Mark, write: Callable[[float], str]) -> str:
-    """A mark for who cannot see it: ``"64, enough: 12 ms (11 ms to 13 ms)"``."""
-    low, high = mark.ends or (mark.value, mark.value)
-    name = ", ".join(filter(None, (f"{mark.size:,.0f}", mark.words)))
-    return f"{name}: {units.between(mark.value, low, high, write)}"
 
 
 _DASHED: Any = {"lw": 1.2, "ls": (0, (4, 3)), "alpha": 0.7}
@@ -232,57 +174,13 @@ def upright(axes: Axes, size: float, words: str = "", *, colour: str = INK) -> N
         label(axes, words, size, axes.get_ylim()[0], lift=_LIFT)
 
 
-def _readable(values: Sequence[float]) -> list[float]:
-    """The values whose numbers have room; the last is always there to be read."""
-    low, high = min(values), max(values)
-    gap = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
-    readable = list[float]()
-    for value in sorted(values, reverse=True):
-        if not readable or readable[-1] / value >= gap * 0.999:
-            readable.append(float(value))
-    return readable
-
-
-def along(axes: Axes, high: float, write: Callable[[float], str], name: str) -> None:
-    """Label the axis below with ``name`` and let it go from 0 to ``high``."""
-    axes.set_xlim(0, high)
-    put(axes, even_ticks(0, high), write)
-    axes.set_xlabel(name)
-
-
-def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+def _ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
     """Let exactly these ticks stand on the axis at the left."""
-    axes.yaxis.set_major_locator(FixedLocator(ticks))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axes.set_yticks(ticks, [write(tick) for tick in ticks])
+    axes.set_yticks([], minor=True)
 
 
-def between(axes: Axes, x: float, low: float, high: float, colour: str) -> None:
-    """A 95 % interval, as far as it lies within the axes."""
-    bottom, top = axes.get_ylim()
-    axes.vlines(x, max(low, bottom), min(high, top), colors=colour, lw=2.2)
-
-
-def key(
-    axes: Axes,
-    names: Iterable[str],
-    looks: Iterable[tuple[str, Any]],
-    reach: tuple[float, float],
-) -> None:
-    """A name for each curve in the margin, each beside its colour and dashes.
-
-    These reach from where to where is said, in fractions of the axes.
-    """
-    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
-        high = 0.95 - 0.1 * row
-        style: Any = {"color": colour, "ls": dashes, "lw": 1.8, "clip_on": False}
-        axes.plot(reach, [high, high], transform=axes.transAxes, **style)
-        canvas.note(axes, name, (reach[1], high), (6, 0))
-
-
-def label(
-    axes: Axes, words: str, x: float, y: float, *, colour: str = INK, lift: float = 0.0
-) -> None:
+def label(axes: Axes, words: str, x: float, y: float, *, lift: float = 0.0) -> None:
     """Words to the right of a point, and so many points above it."""
     axes.annotate(
         printable(words),
@@ -291,21 +189,8 @@ def label(
         textcoords="offset points",
         va="center",
         fontsize=SMALL,
-        color=colour,
         annotation_clip=False,
     )
-
-
-def spread(levels: list[float], apart: float) -> list[float]:
-    """Rising levels moved as little as keeps them apart and below 1."""
-    spread = list[float]()
-    for level in levels:
-        spread.append(max(level, spread[-1] + apart) if spread else level)
-    top = 1.0
-    for number in reversed(range(len(spread))):
-        spread[number] = min(spread[number], top)
-        top = spread[number] - apart
-    return spread
 
 
 Points = Sequence[tuple[float, float]]
@@ -343,13 +228,8 @@ def bundles(
 ) -> Figure:
     """Draw the losses of several trainings of each name, thin, and their mean, thick.
 
-    Args:
-        title: What it shows.
-        along_axis: What the losses are drawn against, from 0 on.
-        curves: The trainings of each name: points against that, in order.
-        write: Writes a number of that axis with its unit.
-        caption: What the lines mean, in pieces.
-        words: More of what it shows, for who cannot see it.
+    They are points in order against ``along_axis``, which begins at 0; ``write`` writes
+    a number of it with its unit. ``words`` is more for who cannot see the picture.
     """
     # The mean ends where the first trial does: none may leave it on the way.
     means = {
@@ -362,18 +242,25 @@ def bundles(
     def fill(axes: Axes) -> None:
         points = [p for lines in curves.values() for line in lines for p in line]
         places, values = zip(*points, strict=True)
-        along(axes, max(places), units.significant, along_axis)
+        axes.set(xlim=(0, max(places)), xlabel=along_axis)
+        put(axes, even_ticks(0, max(places)), units.significant)
         room = (max(values) - min(values)) / 8 or abs(max(values)) / 8 or 1.0
         low, high = min(values) - room, max(values) + room
         axes.set_ylim(low, high)
-        ticks(axes, even_ticks(low, high), units.significant)
-        for (name, mean), (colour, dashes) in zip(means.items(), looks, strict=False):
+        _ticks(axes, even_ticks(low, high), units.significant)
+        for row, (name, mean) in enumerate(means.items()):
+            colour, dashes = _LOOKS[row % len(_LOOKS)]
             for line in curves[name]:
                 axes.plot(*zip(*line, strict=True), color=colour, lw=0.7, alpha=0.35)
-            axes.plot(*zip(*mean, strict=True), color=colour, ls=dashes, lw=2)
-        key(axes, names, looks, (1.02, 1.1))
+            style: Any = {"color": colour, "ls": dashes}
+            axes.plot(*zip(*mean, strict=True), lw=2, **style)
+            # Its name stands in the margin, beside its colour and dashes.
+            level, place = 0.95 - 0.1 * row, axes.transAxes
+            ends = (1.02, 1.1), (level, level)
+            axes.plot(*ends, lw=1.8, clip_on=False, transform=place, **style)
+            canvas.note(axes, names[row], (1.1, level), (6, 0))
 
-    looks, names = _LOOKS * len(means), [one_line(name, 24) for name in means]
+    names = [one_line(name, 24) for name in means]
     ends = [
         f"{name}: {units.significant(loss)} after {write(place)}"
         for name, mean in means.items()

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
 from perfkit import units
@@ -30,14 +31,12 @@ class Row:
     """One variant.
 
     Attributes:
-        name: The variant.
         mark: What its dot looks like.
         rate: Where its dot stands; None where there is none.
         ends: Its 95 % interval; None where there is none.
         is_known: Whether that says enough for its rate to be a result.
         words: Its rate, as text.
         ratio: Its rate over the baseline's, as text; "" for none.
-        remarks: What else there is to say of it.
         problem: Why it has no rate; "" where it has one, or is still to come.
     """
 
@@ -66,12 +65,9 @@ def row_in_words(name: str, *words: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
-    """What goes through several rows: the noise, a limit, the guess.
+    """What goes through several rows, the first and the last of which it names.
 
-    Attributes:
-        kind: Which of them.
-        rows: The first row that it goes through, and the last.
-        ends: From where to where; the same twice for a line.
+    Of a line both ``ends`` are the same.
     """
 
     kind: Literal["noise", "limit", "guess"]
@@ -81,16 +77,7 @@ class Band:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The whole chart.
-
-    Attributes:
-        rows: From top to bottom.
-        bands: What goes through them.
-        ends: The ends of the axis.
-        is_log: Whether it is logarithmic.
-        ticks: Which numbers stand on it.
-        unit: What it counts.
-    """
+    """The whole chart: its rows from top to bottom, and its axis with its ticks."""
 
     rows: tuple[Row, ...]
     bands: tuple[Band, ...] = ()
@@ -99,12 +86,10 @@ class Layout:
     ticks: tuple[float, ...] = ()
     unit: str = EXAMPLES
 
-    def at(self, value: float) -> float:
-        """Where on the axis a number lies: 0 at its left end, 1 at its right."""
-        low, high = self.ends
-        if self.is_log:
-            low, value, high = (math.log(max(n, 1e-30)) for n in (low, value, high))
-        return min(1.0, max(0.0, (value - low) / (high - low)))
+    @property
+    def label(self) -> str:
+        """What the axis counts, and whether it is logarithmic."""
+        return f"{self.unit} (logarithmic)" if self.is_log else self.unit
 
     def for_page(self) -> dict[str, Any]:
         """All of it as a page is sent it, places as percent of the axis."""
@@ -116,7 +101,7 @@ class Layout:
             ],
             "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
             "axis": [*self.ends, self.is_log],
-            "unit": axis_label(self.unit, is_log=self.is_log),
+            "unit": self.label,
         }
 
     def _row_for_page(self, row: Row) -> dict[str, Any]:
@@ -131,7 +116,11 @@ class Layout:
         }
 
     def _percent(self, value: float) -> float:
-        return round(100 * self.at(value), 2)
+        """Where on the axis a number lies, from 0 to 100."""
+        low, high = self.ends
+        if self.is_log:
+            low, value, high = (math.log(max(n, 1e-30)) for n in (low, value, high))
+        return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
 
 def layout(
@@ -142,14 +131,11 @@ def layout(
     *,
     as_share: bool = False,
 ) -> Layout:
-    """Lay out the chart of some variants.
+    """Lay out the chart of some variants, a row each in their order.
 
-    Args:
-        stood: The variants, in the order of their rows.
-        guess: What the reader expects.
-        noise_floor: What the baseline differs from itself; None if unknown.
-        so_far: What ticks say of those that have no rate with an interval yet.
-        as_share: Whether each is drawn as a share of its own rate.
+    The noise is what the baseline differs from itself; None if unknown. ``so_far`` is
+    what ticks say of those that have no rate with an interval yet. With ``as_share``
+    each is drawn as a share of its own rate.
     """
     so_far = so_far or {}
     rows = tuple(
@@ -181,11 +167,6 @@ def layout(
     )
 
 
-def axis_label(unit: str, *, is_log: bool) -> str:
-    """The unit of an axis, and whether it is logarithmic."""
-    return f"{unit} (logarithmic)" if is_log else unit
-
-
 def _row(
     standing: Standing, guess: Guess, so_far: float | None, *, as_share: bool
 ) -> Row:
@@ -200,38 +181,24 @@ def _row(
     mark: Mark = "fastest" if standing.is_fastest else ""
     mark = "limit" if standing.is_limit else mark
     row = Row(name=standing.variant, mark="baseline" if standing.is_baseline else mark)
-    timing = standing.timing
-    if timing is not None:
-        by = timing.rate if as_share else 1.0
-        is_known = units.is_known(timing.low, timing.high)
-        return replace(
-            row,
-            rate=timing.rate / by,
-            ends=(timing.low / by, timing.high / by),
-            is_known=is_known,
-            words=_rate(timing.rate, standing.unit, as_share=as_share)
-            if is_known
-            else units.UNKNOWN,
-            ratio=_ratio(standing) if is_known else "",
-            remarks=one_line(remarks, _MORE),
-        )
-    if so_far:
-        words = _rate(so_far, standing.unit, as_share=as_share)
-        return replace(row, rate=1.0 if as_share else so_far, words=words)
-    return replace(row, problem=one_line(remarks, _PROBLEM))
-
-
-def _rate(value: float, unit: str, *, as_share: bool) -> str:
-    if unit == "runs":
-        return f"{units.seconds(1 / value)} a run"
-    return units.rate(value, unit) if as_share else units.significant(value)
-
-
-def _ratio(standing: Standing) -> str:
-    ratio = standing.ratio
-    if ratio is None or not units.is_known(ratio.low, ratio.high):
-        return ""
-    return f"{units.times(ratio.ratio)}\N{MULTIPLICATION SIGN}"
+    timing, compared = standing.timing, standing.ratio
+    value = timing.rate if timing else so_far
+    if not value:
+        return replace(row, problem=one_line(remarks, _PROBLEM))
+    words = units.rate(value, standing.unit) if as_share else units.significant(value)
+    if standing.unit == "runs":
+        words = f"{units.seconds(1 / value)} a run"
+    by = value if as_share else 1.0
+    row = replace(row, rate=value / by, words=words)
+    if timing is None:
+        return row
+    remarks, ends = one_line(remarks, _MORE), (timing.low / by, timing.high / by)
+    if not units.is_known(timing.low, timing.high):
+        return replace(row, ends=ends, remarks=remarks, words=units.UNKNOWN)
+    ratio = ""
+    if compared and units.is_known(compared.low, compared.high):
+        ratio = f"{units.times(compared.ratio)}\N{MULTIPLICATION SIGN}"
+    return replace(row, ends=ends, remarks=remarks, is_known=True, ratio=ratio)
 
 
 def _bands(
@@ -276,11 +243,10 @@ def describe_others(cores: Iterable[tuple[float, float]]) -> str:
 
     ``"other programs took 1.1 cores from 9 to 14 s"``; "" where they hardly did.
     """
-    seconds = {
-        second: [value for _, value in group]
+    means = {
+        second: fmean(value for _, value in group)
         for second, group in itertools.groupby(cores, key=lambda point: int(point[0]))
     }
-    means = {second: sum(values) / len(values) for second, values in seconds.items()}
     runs = [
         list(run)
         for is_busy, run in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
@@ -289,9 +255,8 @@ def describe_others(cores: Iterable[tuple[float, float]]) -> str:
     longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
     if not longest:
         return ""
-    mean = sum(means[second] for second in longest) / len(longest)
+    many = units.significant(fmean(means[second] for second in longest), 2)
     when = f"{longest[0]} to {longest[-1] + 1} s"
-    many = units.significant(mean, 2)
     return f"other programs took {units.count(many, 'core')} from {when}"
 
 
@@ -306,13 +271,12 @@ _REACH = 2.0
 _FAR = 3.0
 
 
-def thinned(*columns: Sequence[float], limit: int = _POINTS) -> list[list[float]]:
+def thinned(*columns: Sequence[float]) -> list[list[float]]:
     """Means of so many values that the picture of a long run is no larger."""
-    step = max(1, -(-len(columns[0]) // limit))
+    step = max(1, -(-len(columns[0]) // _POINTS))
     return [
-        [sum(column[i : i + step]) / len(column[i : i + step]) for i in starts]
+        [fmean(column[i : i + step]) for i in range(0, len(column), step)]
         for column in columns
-        for starts in [range(0, len(column), step)]
     ]
 
 

@@ -5,21 +5,21 @@ an object with ``"stages"``, or with ``"missing"``, a sentence that says why the
 none. ``perfkit.questions.shared.anatomy`` makes it.
 """
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, Figure
-from perfkit.findings.reading import Stage, stages
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
+from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import one_line
 
+# With a hatch each, so that no meaning hangs on the colour alone.
 _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
-_WAITS_WORDS = {"input": "waiting for input"}
 
 
 def waits(finding: Finding) -> Figure:
@@ -31,25 +31,26 @@ def waits(finding: Finding) -> Figure:
         return canvas.message(title, "No variant reported where its time goes.")
     parts = list(dict.fromkeys(part for by_part in shares.values() for part in by_part))
     parts = parts[: len(_COLOURS)]
-    looks = list(zip(parts, _COLOURS, strict=False))
 
     def draw(axes: Axes) -> None:
         for row, by_part in enumerate(shares.values()):
-            bars = ((by_part.get(part, 0.0), look) for part, look in looks)
-            rows.stack(axes, row, 1, bars)
-        rows.name_parts(axes, [(_part(part), look) for part, look in looks])
+            axes.barh(row, 1, 0.5, facecolor=INK, alpha=0.12)
+            left = 0.0
+            for part, (colour, hatch) in zip(parts, _COLOURS, strict=False):
+                share = max(0.0, min(by_part.get(part, 0.0), 1 - left))
+                style: Any = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
+                axes.barh(row, share, 0.5, left, lw=0, **style)
+                left += share
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the measured time")
 
-    return rows.picture(
-        title,
-        [(name, _waits_beside(by_part, parts)) for name, by_part in shares.items()],
-        canvas.caption_lines(["light: the rest of the step"]),
-        draw,
-        axis=62,
-        right=205,
-    )
+    labels = []
+    for name, by_part in shares.items():
+        words = [f"{_part(p)} {units.percent(by_part.get(p, 0.0))}" for p in parts]
+        labels.append((name, (words[0], one_line(", ".join(words[1:]), 30))))
+    lines = canvas.caption_lines(["light: the rest of the step"])
+    return rows.picture(title, labels, lines, draw, right=205)
 
 
 def _shares(finding: Finding, variant: str) -> dict[str, float]:
@@ -64,30 +65,44 @@ def _shares(finding: Finding, variant: str) -> dict[str, float]:
     return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}
 
 
-def _waits_beside(by_part: dict[str, float], parts: list[str]) -> tuple[str, str]:
-    words = [f"{_part(part)} {units.percent(by_part.get(part, 0.0))}" for part in parts]
-    return words[0], one_line(", ".join(words[1:]), 30)
-
-
 def _part(part: str) -> str:
-    return _WAITS_WORDS.get(part, one_line(part, 24))
+    return "waiting for input" if part == "input" else one_line(part, 24)
+
+
+# No chart has room for more stages.
+_MOST_STAGES, _FEW_ELEMENTS = 40, 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stage:
+    """A stage of a pipeline; see ``perfkit.questions.shared.anatomy``."""
+
+    name: str
+    share: float | None = None
+    elements: float | None = None
+    ns_per_element: float | None = None
+    parallelism: float | None = None
+    buffer: float | None = None
+    tuned: bool = False
+
+
+def _stages(plan: object) -> list[_Stage]:
+    """The stages of a noted plan, without those that make no sense."""
+    entries = (note_as(dict[str, Any], plan) or {}).get("stages")
+    listed = (note_as(list[Any], entries) or [])[:_MOST_STAGES]
+    return [stage for entry in listed if (stage := note_as(_Stage, entry))]
 
 
 def plan(finding: Finding) -> Figure:
     """Draw the stages of the fastest pipeline, from the source on top to the model."""
-    trials = [trial for trial in finding.trials if "plan" in trial.notes]
-    latest = {trial.variant: trial.notes["plan"] for trial in trials}
+    noted = ((trial.variant, trial.notes.get("plan")) for trial in finding.trials)
+    latest = {name: note for name, note in noted if note}
     names = [standing.variant for standing in standings(finding)]
-    plans = [(name, latest[name]) for name in names if latest.get(name)]
-    if not plans:
-        return _draw_stages("What TensorFlow runs", None)
+    plans = [(name, latest[name]) for name in names if name in latest]
     # Where none has stages, one may say why.
-    name, note = next((pair for pair in plans if stages(pair[1])), plans[0])
-    return _draw_stages(f"{name}: what TensorFlow runs", note)
-
-
-def _draw_stages(title: str, note: Any) -> Figure:
-    pipeline = stages(note)
+    usable = (pair for pair in plans if _stages(pair[1]))
+    name, note = next(usable, plans[0] if plans else ("A pipeline", None))
+    title, pipeline = f"{name}: what TensorFlow runs", _stages(note)
     if not pipeline:
         missing = note.get("missing") if isinstance(note, dict) else None
         words = str(missing or "No variant left a plan of its pipeline.")
@@ -96,50 +111,42 @@ def _draw_stages(title: str, note: Any) -> Figure:
     def draw(axes: Axes) -> None:
         for row, stage in enumerate(pipeline):
             colour, hatch = (GREEN, "////") if stage.tuned else (BLUE, "")
-            share = _stages_share(stage)
+            share = _share(stage)
             axes.barh(row, share, 0.5, facecolor=colour, hatch=hatch, lw=0)
         axes.set_xlim(0, 1)
         curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
 
-    return rows.picture(
-        title,
-        [(stage.name, _stages_beside(stage)) for stage in pipeline],
-        canvas.caption_lines(list(_stages_caption(pipeline))),
-        draw,
-        right=200,
-    )
+    caption = [
+        "the data pass from top to bottom",
+        "each: one element, or one batch once batched",
+    ]
+    if any(stage.tuned for stage in pipeline):
+        caption.append("hatched: AUTOTUNE chooses the stage's parallel calls or buffer")
+    labels = [(stage.name, _beside(stage)) for stage in pipeline]
+    return rows.picture(title, labels, canvas.caption_lines(caption), draw, right=200)
 
 
 def has_plan(finding: Finding) -> bool:
     """Whether any trial told what TensorFlow ran for its pipeline."""
-    return any(stages(trial.notes.get("plan")) for trial in finding.trials)
+    return any(_stages(trial.notes.get("plan")) for trial in finding.trials)
 
 
-def _stages_share(stage: Stage) -> float:
+def _share(stage: _Stage) -> float:
     return min(max(stage.share or 0.0, 0.0), 1.0)
 
 
-def _stages_beside(stage: Stage) -> tuple[str, str]:
-    words = units.percent(_stages_share(stage))
-    if stage.each_s is not None:
-        words += f", {units.seconds(stage.each_s)} each"
-    return words, _stages_settings(stage)
-
-
-def _stages_settings(stage: Stage) -> str:
-    words = []
+def _beside(stage: _Stage) -> tuple[str, str]:
+    """A stage's share and time, and below them how it is set."""
+    words, settings = units.percent(_share(stage)), []
+    # Work for elements under way counts, and few that are done do not outweigh it.
+    has_few = stage.elements is not None and stage.elements < _FEW_ELEMENTS
+    if stage.ns_per_element is not None and not has_few:
+        words += f", {units.seconds(stage.ns_per_element / 1e9)} each"
     if stage.parallelism is not None:
-        words.append(f"{stage.parallelism:g} at a time")
+        settings.append(f"{stage.parallelism:g} at a time")
     if stage.buffer is not None:
-        words.append(f"buffer of {stage.buffer:g}")
+        settings.append(f"buffer of {stage.buffer:g}")
     if stage.tuned:
-        words.append("AUTOTUNE")
-    return ", ".join(words)
-
-
-def _stages_caption(pipeline: list[Stage]) -> Iterator[str]:
-    yield "the data pass from top to bottom"
-    yield "each: one element, or one batch once batched"
-    if any(stage.tuned for stage in pipeline):
-        yield "hatched: AUTOTUNE chooses the stage's parallel calls or buffer"
+        settings.append("AUTOTUNE")
+    return words, ", ".join(settings)

@@ -12,7 +12,6 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure
 from perfkit.charts.layout import (
     Layout,
     Row,
-    axis_label,
     describe_others,
     even_ticks,
     layout,
@@ -27,11 +26,7 @@ from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import one_line
 
 # How a dot looks: what stands out is told by its shape as well.
-_DOTS = {
-    "fastest": ("D", GREEN),
-    "baseline": ("s", GREY),
-    "": ("o", BLUE),
-}
+_DOTS = {"fastest": ("D", GREEN), "baseline": ("s", GREY), "": ("o", BLUE)}
 
 
 def rates(finding: Finding) -> Figure:
@@ -44,37 +39,28 @@ def rates(finding: Finding) -> Figure:
     rivals = describe_others(load.readings_of(finding, "cpu_other"))
 
     def draw(axes: Axes) -> None:
-        _rates_set_scale(axes, laid)
+        if laid.ticks:
+            axes.set(xscale="log" if laid.is_log else "linear", xlim=laid.ends)
+            curves.put(axes, list(laid.ticks), units.significant)
+            axes.set_xlabel(laid.label)
+        else:
+            axes.xaxis.set_visible(False)
+            axes.spines["bottom"].set_visible(False)
         _draw_bands(axes, laid)
         for place, row in enumerate(laid.rows):
-            _rates_draw_row(axes, place, row)
+            _draw_row(axes, place, row)
 
+    words = [" · ".join(filter(None, (row.words, row.ratio))) for row in laid.rows]
+    # Why a row has no rate stands within its axes, and not beside them.
+    spoken = [row.in_words for row in laid.rows]
     return rows.picture(
         title,
-        [
-            (row.name, (" · ".join(filter(None, (row.words, row.ratio))), row.remarks))
-            for row in laid.rows
-        ],
+        [(row.name, (w, row.remarks)) for row, w in zip(laid.rows, words, strict=True)],
         canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
         draw,
-        # Why a row has no rate stands within its axes, and not beside them.
-        alt=rows.in_words(
-            f"{title} (axis: {laid.unit})", [row.in_words for row in laid.rows]
-        ),
+        alt=rows.in_words(f"{title} (axis: {laid.unit})", spoken),
         bold={row.name for row in laid.rows if row.mark == "fastest"},
     )
-
-
-def _rates_set_scale(axes: Axes, laid: Layout) -> None:
-    if not laid.ticks:
-        axes.xaxis.set_visible(False)
-        axes.spines["bottom"].set_visible(False)
-        return
-    if laid.is_log:
-        axes.set_xscale("log")
-    axes.set_xlim(laid.ends)
-    curves.put(axes, list(laid.ticks), units.significant)
-    axes.set_xlabel(axis_label(laid.unit, is_log=laid.is_log))
 
 
 def _draw_bands(axes: Axes, laid: Layout) -> None:
@@ -91,17 +77,14 @@ def _draw_bands(axes: Axes, laid: Layout) -> None:
             axes.vlines(line, top, bottom, colors=BLUE, lw=2, ls=":")
 
 
-def _rates_draw_row(axes: Axes, place: int, row: Row) -> None:
+def _draw_row(axes: Axes, place: int, row: Row) -> None:
     if row.rate is None or row.ends is None:
         rows.within(axes, place, row.problem)
         return
     mark, colour = _DOTS.get(row.mark, ("", GREY))
     _draw_bar(axes, place, row.ends, colour)
     if mark:
-        face = colour if row.is_known else "none"
-        axes.plot(
-            row.rate, place, mark, ms=9, color=colour, mfc=face, mew=1.5, clip_on=False
-        )
+        _draw_dot(axes, row.rate, place, mark, colour, filled=row.is_known)
 
 
 def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> None:
@@ -113,6 +96,13 @@ def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> N
         axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
     if ends[1] > high:
         axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
+
+
+def _draw_dot(
+    axes: Axes, at: float, row: int, mark: str, colour: str, *, filled: bool
+) -> None:
+    look: Any = {"color": colour, "mfc": colour if filled else "none"}
+    axes.plot(at, row, mark, ms=9, mew=1.6, clip_on=False, **look)
 
 
 def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
@@ -145,20 +135,16 @@ def ratios(finding: Finding) -> Figure:
     if not compared:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
-    reach = limits(
-        [1.0, *(comparison.ratio for comparison in compared)],
-        [end for c in compared for end in (c.low, c.high)],
-    )
+    ends = [end for c in compared for end in (c.low, c.high)]
+    reach = limits([1.0, *(comparison.ratio for comparison in compared)], ends)
     # A guess is of the one baseline.
     expected = None if several else near(guess(finding).ratio, *reach)
-
-    names = {rows.name(comparison.baseline) for comparison in compared}
-    against = "its baseline" if several else names.pop()
+    against = "its baseline" if several else rows.name(compared[0].baseline)
 
     def draw(axes: Axes) -> None:
-        ends = (*reach, expected or 1.0)
+        span = (*reach, expected or 1.0)
         label = f"rate, as a multiple of {against}"
-        draw_ratio_axis(axes, min(ends), max(ends), label)
+        draw_ratio_axis(axes, min(span), max(span), label)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
@@ -199,9 +185,7 @@ def draw_ratio(
     mark, filled, colour = canvas.MARKS[verdict]
     _draw_bar(axes, row, ends, colour)
     low, high = axes.get_xlim()
-    look: Any = {"color": colour, "mfc": colour if filled else "none"}
-    at = min(max(ratio, low), high)
-    axes.plot(at, row, mark, ms=9, mew=1.8, clip_on=False, **look)
+    _draw_dot(axes, min(max(ratio, low), high), row, mark, colour, filled=filled)
 
 
 def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
@@ -221,4 +205,4 @@ def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
     if expected:
         yield "dotted line: your guess"
     elif guess(finding).ratio:
-        yield from guess(finding).caption
+        yield f"your guess: {guess(finding).words}"

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts import canvas
-from perfkit.charts.canvas import INK, SMALL, TEXT, Figure
+from perfkit.charts.canvas import SMALL, TEXT, Figure
 from perfkit.charts.layout import row_in_words
 from perfkit.findings.text import plain
 
@@ -16,8 +16,6 @@ _LONGEST_NAME = 34
 _GAP = 12
 # The axes begin at least so far from the left: below them stand numbers and a word.
 _LEAST_NAME = "the machine"
-# Colour and hatch, so that no meaning hangs on the colour alone.
-Look = tuple[str, str]
 
 
 def picture(
@@ -28,29 +26,22 @@ def picture(
     *,
     alt: str = "",
     height: float = 1.0,
-    axis: float = 40,
     right: float | None = None,
     bold: Iterable[str] = (),
 ) -> Figure:
-    """A picture with a row per name.
+    """A picture with a row per name, above the lines of its caption.
 
-    Args:
-        title: What it shows.
-        labels: Of each row its name, and the words to its right and below these.
-        lines: Of the caption.
-        draw: Draws into the axes what is in the rows.
-        alt: What it shows, for who cannot see it; "" for each row's name and words.
-        height: Of a row, as a share of the usual one.
-        axis: Height of the axis below.
-        right: Pixels for the words; None for what they need.
-        bold: Rows whose words stand out.
+    A label is a name, and the words to the right of the row and below these, which
+    stand out if they are ``bold``. They have ``right`` pixels; None for what they need.
+    A row is ``height`` times as high as usual. ``alt`` is for who cannot see the
+    picture; "" for each row's name and words.
     """
     inner = max(1.0, len(labels) * height) * canvas.ROW
-    outer = canvas.height(inner, lines, axis)
+    outer = canvas.height(inner, lines)
 
     def put(drawing: Drawing) -> None:
         names = [name(variant) for variant, _ in labels]
-        wide = room([words for _, words in labels]) if right is None else right
+        wide = _room([words for _, words in labels]) if right is None else right
         panel = axes(drawing, names, inner, right=wide)
         for row, (variant, words) in enumerate(labels):
             beside(panel, row, *words, bold=variant in bold)
@@ -86,7 +77,7 @@ def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) ->
     return panel
 
 
-def room(labels: Sequence[tuple[str, str]]) -> float:
+def _room(labels: Sequence[tuple[str, str]]) -> float:
     """Pixels that the numbers beside the rows need, each with its second line."""
     words = canvas.text_width([words for words, _ in labels], TEXT)
     details = canvas.text_width([details for _, details in labels], SMALL)
@@ -100,47 +91,8 @@ def beside(
     weight = "bold" if bold else "normal"
     up = 7 if detail else 0
     for text, size, shift in ((words, TEXT, up), (detail, SMALL, up - 14)):
-        if text:
-            canvas.note(
-                axes,
-                text,
-                (1, row),
-                (_GAP, shift),
-                in_row=True,
-                fontsize=size,
-                fontweight=weight,
-            )
-
-
-def stack(
-    axes: Axes, row: float, total: float, parts: Iterable[tuple[float, Look]]
-) -> None:
-    """A light bar for ``total`` and, within it from the left, each of its parts."""
-    axes.barh(row, total, 0.5, facecolor=INK, alpha=0.12)
-    left = 0.0
-    for size, look in parts:
-        part = max(0.0, min(size, total - left))
-        bar(axes, row, part, look, left)
-        left += part
-
-
-def bar(
-    axes: Axes, row: float, size: float, look: Look, left: float = 0.0, **settings: Any
-) -> None:
-    """A bar in a row, which begins at ``left``."""
-    colour, hatch = look
-    style: Any = {"hatch": hatch, "edgecolor": INK, "lw": 0} | settings
-    axes.barh(row, size, 0.5, left, facecolor=colour, **style)
-
-
-def name_parts(axes: Axes, parts: Iterable[tuple[str, Look]]) -> None:
-    """A patch and a name for each part of such bars, under the axis."""
-    left = 0.0
-    for name, (colour, hatch) in parts:
-        words = name + (" (hatched)" if hatch else "")
-        canvas.note(axes, "■", (0, 0), (left, -48), color=colour)
-        canvas.note(axes, words, (0, 0), (left + 15, -48))
-        left += 40 + canvas.text_width([words], SMALL)
+        style: Any = {"fontsize": size, "fontweight": weight}
+        canvas.note(axes, text, (1, row), (_GAP, shift), in_row=True, **style)
 
 
 def within(axes: Axes, row: float, words: str) -> None:

@@ -4,7 +4,8 @@ A slow stretch that coincides with other programs at work, or with a slower core
 the machine's and not the training's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterator
 from statistics import fmean, median_high
 
 from matplotlib.axes import Axes
@@ -28,13 +29,6 @@ _LOOKS = {
 }
 
 Line = tuple[str, list[load.Point], str]
-
-
-def _panels(finding: Finding) -> list[Callable[[Axes, Finding], None]]:
-    """What fills each panel below the lanes that there is something to draw in."""
-    cores = any(load.readings_of(finding, name) for name in load.CPU)
-    has_data = {_draw_cores: cores, _draw_speeds: bool(_speeds(finding))}
-    return [fill for fill, is_known in has_data.items() if is_known]
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
@@ -74,21 +68,14 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
 def _speeds(finding: Finding) -> list[Line]:
     """Words, points and colour of each line that runs from 0 to 1."""
     core_speed = load.readings_of(finding, "core_speed")
-    busy = (load.readings_of(finding, f"gpu{n}_busy") for n in range(load.GPUS))
-    lines = [
-        ("the machine's speed", core_speed, GREEN),
-        ("GPU busy", _means(busy), BLUE),
-    ]
+    # The mean at each time over all GPUs that have a value then.
+    busy = dict[float, list[float]]()
+    for number in range(load.GPUS):
+        for t, value in load.readings_of(finding, f"gpu{number}_busy"):
+            busy.setdefault(t, []).append(value)
+    gpus = [(t, fmean(values)) for t, values in sorted(busy.items())]
+    lines = [("the machine's speed", core_speed, GREEN), ("GPU busy", gpus, BLUE)]
     return [line for line in lines if line[1]]
-
-
-def _means(lines: Iterable[list[load.Point]]) -> list[load.Point]:
-    """The mean at each time over all that have a value then."""
-    at = dict[float, list[float]]()
-    for points in lines:
-        for t, value in points:
-            at.setdefault(t, []).append(value)
-    return [(t, fmean(values)) for t, values in sorted(at.items())]
 
 
 def _name(axes: Axes, place: int, words: str, colour: str) -> None:
@@ -126,14 +113,17 @@ def timeline(finding: Finding) -> Figure:
     lanes = _lanes(finding)
     if not lanes:
         return canvas.message(title, "No variant has been tried.")
-    panels = _panels(finding)
+    panels: list[Callable[[Axes, Finding], None]] = []
+    if any(load.readings_of(finding, name) for name in load.CPU):
+        panels.append(_draw_cores)
+    if _speeds(finding):
+        panels.append(_draw_speeds)
     low, high = units.percent(1 - _REACH), units.percent(1 + _REACH)
     rate = f"blue: the rate; a lane spans {low} to {high} of the variant's usual rate"
     marks = ["grey bar: set-up and first call", "✕: the trial failed"]
     lines = canvas.caption_lines([rate, *marks])
     inner = len(lanes) * _LANE
-    below = sum(HEIGHT + GAP for _ in panels)
-    height = canvas.height(inner + below, lines)
+    height = canvas.height(inner + len(panels) * (HEIGHT + GAP), lines)
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(lane) for lane in lanes]
@@ -146,39 +136,43 @@ def timeline(finding: Finding) -> Figure:
             under = canvas.place(drawing, left, top, WIDTH - left - _RIGHT, HEIGHT)
             fill(under, finding)
             all_axes.append(under)
-        _share_clock(all_axes, finding)
+        end = _span(finding)
+        for axes in all_axes:
+            axes.set_xlim(0, end)
+            curves.put(axes, even_ticks(0, end), lambda value: f"{value:g}")
+            axes.tick_params(axis="x", labelbottom=axes is all_axes[-1])
+        axes.set_xlabel("seconds since the start of the run")
 
-    return canvas.paint(
-        title, lines, height, f"{title}. {_in_words(finding, lanes)}", draw
-    )
+    trials = len(finding.trials)
+    sentences = [f"{title}. {trials} trials in {units.seconds(_span(finding))}"]
+    for lane in lanes:
+        count = sum(trial.variant == lane for trial in finding.trials)
+        sentences.append(f"{lane}: {units.count(count, 'trial')}")
+    alt = f"{'. '.join([*sentences, *load.in_words(finding)])}."
+    return canvas.paint(title, lines, height, alt, draw)
 
 
-def steps(trial: Trial, longest: float) -> Iterator[Step]:
+def _steps(trial: Trial, longest: float) -> Iterator[Step]:
     """The trial's rate as steps: from when to when on the run's clock, how fast.
 
     The first tick of what counts examples is left out: it is the first call and no
     rate. Ticks in a row are joined to steps of about ``longest`` seconds; no step spans
     a pause.
     """
-    row = list[Step]()
-    for span in _worked(trial)[trial.unit == "examples" :]:
-        if row and (span[0] != row[-1][1] or span[0] - row[0][0] >= longest):
-            yield _joined(row, trial.started_s)
-            row = []
-        row.append(span)
-    if row:
-        yield _joined(row, trial.started_s)
+    joined = list[tuple[float, float, int]]()
+    for start, end, examples in _worked(trial)[trial.unit == "examples" :]:
+        began, ended, so_far = joined[-1] if joined else (0.0, math.nan, 0)
+        if start == ended and start - began < longest:
+            joined[-1] = began, end, so_far + examples
+        else:
+            joined.append((start, end, examples))
+    for start, end, examples in joined:
+        yield start + trial.started_s, end + trial.started_s, examples / (end - start)
 
 
-def _worked(trial: Trial) -> list[Step]:
+def _worked(trial: Trial) -> list[tuple[float, float, int]]:
     """From when to when each tick worked; a file may hold some that took no time."""
     return [tick for tick in trial.worked if tick[1] > tick[0]]
-
-
-def _joined(row: list[Step], zero: float) -> Step:
-    start, end = row[0][0], row[-1][1]
-    rate = sum(examples for *_, examples in row) / (end - start)
-    return start + zero, end + zero, rate
 
 
 def _lanes(finding: Finding) -> list[str]:
@@ -193,7 +187,7 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
     rates = {timing.variant: timing.rate for timing in finding.timings}
     for row, variant in enumerate(lanes):
         trials = [t for t in finding.trials if t.variant == variant]
-        trial_steps = [step for trial in trials for step in steps(trial, longest)]
+        steps = [step for trial in trials for step in _steps(trial, longest)]
         # Where no rate is told, none is written: the middle of its steps is none.
         rate = rates.get(variant)
         axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
@@ -201,11 +195,11 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         spans = [
             (trial.started_s + start, end - start)
             for trial in trials
-            for start, end in before_steady(trial)
+            for start, end in _before_steady(trial)
         ]
         axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
-        if usual := rate or median_high([speed for *_, speed in trial_steps] or [0.0]):
-            _draw_steps(axes, row, trial_steps, usual)
+        if usual := rate or median_high([speed for *_, speed in steps] or [0.0]):
+            _draw_steps(axes, row, steps, usual)
         if rate:
             rows.beside(axes, row, units.rate(rate, unit_of(finding, variant)))
         for trial in trials:
@@ -214,9 +208,9 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
                 axes.plot(end, row, "x", color=canvas.RED, ms=7, mew=2, clip_on=False)
 
 
-def _draw_steps(axes: Axes, row: int, trial_steps: list[Step], usual: float) -> None:
+def _draw_steps(axes: Axes, row: int, steps: list[Step], usual: float) -> None:
     x, y = list[float](), list[float]()
-    for start, end, rate in trial_steps:
+    for start, end, rate in steps:
         off = min(max(rate / usual - 1, -_REACH), _REACH)
         level = row - off / _REACH * 0.42
         joined = bool(x) and abs(start - x[-1]) < 1e-6
@@ -225,7 +219,7 @@ def _draw_steps(axes: Axes, row: int, trial_steps: list[Step], usual: float) -> 
     axes.plot(x, y, color=BLUE, lw=1.6, solid_joinstyle="miter")
 
 
-def before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
+def _before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
     """From when to when it was set up, and worked on its first tick."""
     if not trial.ticks:
         return
@@ -235,24 +229,6 @@ def before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
     yield from ((start, end) for start, end, _ in _worked(trial)[:1])
 
 
-def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
-    end = _span(finding)
-    for axes in all_axes:
-        axes.set_xlim(0, end)
-        curves.put(axes, even_ticks(0, end), lambda value: f"{value:g}")
-        if axes is not all_axes[-1]:
-            axes.tick_params(axis="x", labelbottom=False)
-    all_axes[-1].set_xlabel("seconds since the start of the run")
-
-
 def _span(finding: Finding) -> float:
     ends = [trial.started_s + trial.wall_s for trial in finding.trials]
     return max([*ends, *load.times(finding)[-1:], 1e-3])
-
-
-def _in_words(finding: Finding, lanes: list[str]) -> str:
-    sentences = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
-    for variant in lanes:
-        count = sum(trial.variant == variant for trial in finding.trials)
-        sentences.append(f"{variant}: {units.count(count, 'trial')}")
-    return ". ".join([*sentences, *load.in_words(finding)]) + "."

@@ -50,8 +50,7 @@ def in_words(finding: Finding) -> Iterator[str]:
             f"{units.percent(slowest)}{slowed if slowest < _STEADY else ''}"
         )
     yield from _gpus(finding)
-    for number, causes in throttled(finding).items():
-        yield f"GPU {number} was slowed: {', '.join(causes)}"
+    yield from _throttled(finding)
 
 
 def _is_meant(finding: Finding, name: str) -> bool:
@@ -78,32 +77,24 @@ def _gpus(finding: Finding) -> Iterator[str]:
             )
 
 
-def quieter(finding: Finding, training: str = "") -> str:
-    """What to do where noise hides the answer: end who took cores, or measure on.
+def with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict:
+    """Say what would settle what noise leaves open, if nothing else is to be done.
 
-    Args:
-        finding: Which left it open.
-        training: What was diagnosed, if anything was.
+    That is to end who took cores, or to measure on. ``training`` is what was diagnosed.
     """
+    if verdict.next or verdict.sure != "not known yet":
+        return verdict
     again = f"run again with {as_budget(_MORE * finding.budget_s, training)}."
     is_known = readings_of(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
     other_cores = _mean(finding, "cpu_other") if is_known else 0.0
     if other_cores < _LITTLE * cores(finding):
-        return f"R{again[1:]}"
+        return replace(verdict, next=f"R{again[1:]}")
     processes = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{process.program}`" for process in processes)
     hint = f" ({names} at the start)" if names else "; `perfkit doctor` names them"
-    return (
-        f"Other programs kept {units.significant(other_cores, 2)} of "
-        f"{finding.machine.cores} cores busy{hint}. End them, or {again}"
-    )
-
-
-def with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict:
-    """Say what would settle what noise leaves open, if nothing else is to be done."""
-    if verdict.next or verdict.sure != "not known yet":
-        return verdict
-    return replace(verdict, next=quieter(finding, training))
+    busy = f"{units.significant(other_cores, 2)} of {finding.machine.cores} cores"
+    advice = f"Other programs kept {busy} busy{hint}. End them, or {again}"
+    return replace(verdict, next=advice)
 
 
 def times(finding: Finding) -> tuple[float, ...]:
@@ -146,17 +137,12 @@ def name_programs(finding: Finding, name: str) -> str:
     return "the training" if trains else CPU[name]
 
 
-def throttled(finding: Finding) -> dict[int, list[str]]:
-    """Why each GPU was slowed during the run, by its number; those that were."""
-    by_gpu = dict[int, list[str]]()
+def _throttled(finding: Finding) -> Iterator[str]:
+    """Why each GPU was slowed during the run."""
     for number in range(GPUS):
         masks = {mask for _, mask in readings_of(finding, f"gpu{number}_throttle")}
-        causes = [cause for mask in sorted(masks) for cause in reasons(mask)]
+        # A file may hold any number.
+        sound = sorted(mask for mask in masks if 0 <= mask < 2**53)
+        causes = dict.fromkeys(why for mask in sound for why in throttle_reasons(mask))
         if causes:
-            by_gpu[number] = list(dict.fromkeys(causes))
-    return by_gpu
-
-
-def reasons(mask: float) -> tuple[str, ...]:
-    """Why a GPU is slowed, by its bits; a file may hold any number."""
-    return throttle_reasons(mask) if 0 <= mask < 2**53 else ()
+            yield f"GPU {number} was slowed: {', '.join(causes)}"

@@ -26,13 +26,8 @@ Device = Literal["host", "device"]
 class Op:
     """One operation of the graph, over all traced steps.
 
-    Attributes:
-        name: In the graph.
-        type: Such as ``"MatMul"``; ``"Dataset"`` for a stage of the input.
-        device: Where it ran.
-        count: How often.
-        total_s: Seconds of all runs.
-        self_s: The same without what ran within them.
+    Its type is such as ``"MatMul"``, or ``"Dataset"`` for a stage of the input. The
+    seconds are of all runs, ``self_s`` without what ran within them.
     """
 
     name: str
@@ -47,10 +42,7 @@ class Op:
 class ProfiledStep:
     """A step, taken apart by xprof.
 
-    Attributes:
-        name: As it was marked, with its number.
-        seconds: From its beginning to its end.
-        parts: Seconds of each part, such as ``"input"``: the wait for it.
+    ``parts`` has the seconds of each part, such as ``"input"``: the wait for it.
     """
 
     name: str
@@ -62,12 +54,8 @@ class ProfiledStep:
 class Stage:
     """One stage of the input; stages run beside each other and beside the steps.
 
-    Attributes:
-        name: As ``tf.data`` calls it, the last stage first.
-        category: What it does, such as ``"Preprocessing"``.
-        count: Elements.
-        total_s: Seconds of all of them.
-        self_s: The same without the stages that it takes them from.
+    ``tf.data`` calls it so, the last stage first. ``count`` is of elements, and the
+    times are theirs, ``self_s`` without the stages that it takes them from.
     """
 
     name: str
@@ -120,30 +108,6 @@ class Profile(shown.Replayable):
     code: str = ""
     replayed: bool = False
 
-    @property
-    def traced_step_s(self) -> float:
-        """Seconds of a step while it was traced: the mean."""
-        return statistics.fmean(self.traced_s)
-
-    @property
-    def untraced_step_s(self) -> float:
-        """Seconds of a step without the tracer: the median of all times."""
-        return statistics.median(self.untraced_s)
-
-    @property
-    def cost(self) -> float:
-        """How many times as long a step took while it was traced."""
-        return self.traced_step_s / self.untraced_step_s
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Seconds of each part of a step: the mean over the steps, none left out."""
-        names = dict.fromkeys(name for step in self.steps for name in step.parts)
-        return {
-            name: statistics.fmean(step.parts.get(name, 0.0) for step in self.steps)
-            for name in names
-        }
-
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
         table = _frame(Op, self.table)
@@ -171,24 +135,20 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "a time is not above 0"
     if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
         yield f"a step has more than {_MOST_PARTS} parts"
-    seconds = [*(step.seconds for step in profile.steps)]
-    seconds += [spent for step in profile.steps for spent in step.parts.values()]
-    seconds += [row.self_s for row in profile.table]
+    seconds = [spent for step in profile.steps for spent in step.parts.values()]
+    seconds += [step.seconds for step in profile.steps]
+    seconds += [op.self_s for op in profile.table]
     seconds += [stage.self_s for stage in profile.stages]
     if min(seconds, default=0.0) < 0:
         yield "a time is below 0"
 
 
 def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
-    return frame(
-        [asdict(row) for row in rows], (field.name for field in fields(row_type))
-    )
+    return frame([*map(asdict, rows)], (field.name for field in fields(row_type)))
 
 
 _SHOWN = 8
 _NAME = 60
-# In front of every operation of a function.
-_CALL = "StatefulPartitionedCall/"
 # Below this share of its time a step's operations do not tell what it did.
 _ENOUGH_NAMED = 0.1
 _MEANING = (
@@ -201,47 +161,47 @@ _STAGES = "Stages of the input, which run beside the steps and wait for each oth
 
 @shown.report.register
 def _report(profile: Profile) -> Report:
-    missing = {name: (reason,) for name, reason in profile.missing.items()}
+    count, name = len(profile.traced_s), one_line(profile.training, _NAME)
+    steps = "step" if count == 1 else "steps"
+    if profile.at_a_time > 1:
+        steps = f"executions of {profile.at_a_time} steps"
+    traced_s = statistics.fmean(profile.traced_s)
+    untraced_s = statistics.median(profile.untraced_s)
+    headline = (
+        f"{name}: {count} {steps} under TensorFlow's profiler, "
+        f"{units.seconds(traced_s)} each."
+    )
+    cost = (
+        f"The tracer costs time itself: without it they take "
+        f"{units.seconds(untraced_s)}, so the times below are "
+        f"{units.ratio(traced_s / untraced_s)} as long."
+    )
     ops = len(profile.table) + profile.more_ops
     extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
-    folds = (
-        (f"Operations by their own time{extent}", "ops", _ops(profile)),
-        (_STAGES, "stages", _stages(profile)),
-    )
+    operations = (*_ops(profile), *_missing(profile, "ops"))
     read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
         f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
         f"a trace of {units.size(profile.trace_bytes)}, {read}."
     )
     return Report(
-        verdict=Verdict(headline=headline(profile), much=cost(profile)),
+        verdict=Verdict(headline=headline, much=cost),
         stamp=profile.stamp,
         table=_parts(profile),
-        besides=(
-            *missing.get("steps", ()),
-            *missing.get("device", ()),
-            *trace_notes(profile),
-        ),
-        folds=tuple(
-            Fold(title, (*rows, *missing.get(name, ()))) for title, name, rows in folds
+        besides=(*_missing(profile, "steps", "device"), *_notes(profile)),
+        folds=(
+            Fold(f"Operations by their own time{extent}", operations),
+            Fold(_STAGES, (*_stages(profile), *_missing(profile, "stages"))),
         ),
         foot=(foot,),
     )
 
 
-def headline(profile: Profile) -> str:
-    """How many steps there are, and how long one is."""
-    count, name = len(profile.traced_s), one_line(profile.training, _NAME)
-    steps = "step" if count == 1 else "steps"
-    if profile.at_a_time > 1:
-        steps = f"executions of {profile.at_a_time} steps"
-    return (
-        f"{name}: {count} {steps} under TensorFlow's profiler, "
-        f"{units.seconds(profile.traced_step_s)} each."
-    )
+def _missing(profile: Profile, *names: str) -> Iterator[str]:
+    return (profile.missing[name] for name in names if name in profile.missing)
 
 
-def trace_notes(profile: Profile) -> Iterator[str]:
+def _notes(profile: Profile) -> Iterator[str]:
     """What is not in the trace, and what it is good for."""
     read, traced = len(profile.steps), len(profile.traced_s)
     if 0 < read < traced:
@@ -249,7 +209,9 @@ def trace_notes(profile: Profile) -> Iterator[str]:
             f"xprof analyses {read} of the {traced} steps, because it leaves out steps "
             "that look incomplete."
         )
-    if profile.table and named_share(profile) < _ENOUGH_NAMED:
+    # The model's own, without the stages of its input.
+    named_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
+    if profile.table and named_s < _ENOUGH_NAMED * sum(profile.traced_s):
         yield (
             "The operations that the trace names explain less than a tenth of the "
             "steps' time. It names none in eager steps, none that XLA compiles for a "
@@ -258,59 +220,45 @@ def trace_notes(profile: Profile) -> Iterator[str]:
     yield _MEANING
 
 
-def cost(profile: Profile) -> str:
-    """What the steps took with and without the tracer."""
-    return (
-        f"The tracer costs time itself: without it they take "
-        f"{units.seconds(profile.untraced_step_s)}, so the times below are "
-        f"{units.ratio(profile.cost)} as long."
-    )
-
-
-def named_share(profile: Profile) -> float:
-    """The share of the steps' time that is the model's own named operations'."""
-    model_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
-    return model_s / sum(profile.traced_s)
-
-
 def _parts(profile: Profile) -> Table:
-    step_s = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
-    parts = sorted(profile.parts.items(), key=lambda part: -part[1])
+    """The seconds of each part: the mean over the steps, none left out."""
+    number = max(1, len(profile.steps))
+    step_s = sum(step.seconds for step in profile.steps) / number
+    names = dict.fromkeys(name for step in profile.steps for name in step.parts)
+    parts = {
+        name: sum(step.parts.get(name, 0.0) for step in profile.steps) / number
+        for name in names
+    }
     rows = tuple(
         (name, units.seconds(spent), _share(spent, step_s))
-        for name, spent in parts
+        for name, spent in sorted(parts.items(), key=lambda part: -part[1])
         if spent > 0
     )
     headings = ("part", "each step", "share")
     return Table("Where the time of a step went", headings, rows)
 
 
-def _ops(profile: Profile) -> list[str]:
-    wholes = {
-        device: sum(op.self_s for op in profile.table if op.device == device)
-        for device in ("host", "device")
-    }
-    kinds = ("" if op.type in op.name else f", {op.type}" for op in profile.table)
-    return [
-        f"{_short(op.name)}{kind}: {units.seconds(op.self_s)}, "
-        f"{_share(op.self_s, wholes[op.device])} of the {op.device}'s, "
-        f"{_times(op.count)}"
-        for op, kind in zip(profile.table[:_SHOWN], kinds, strict=False)
-    ]
+def _ops(profile: Profile) -> Iterator[str]:
+    for op in profile.table[:_SHOWN]:
+        total = sum(
+            other.self_s for other in profile.table if other.device == op.device
+        )
+        kind = "" if op.type in op.name else f", {op.type}"
+        share = f"{_share(op.self_s, total)} of the {op.device}'s"
+        own = units.seconds(op.self_s)
+        yield f"{_short(op.name)}{kind}: {own}, {share}, {_times(op.count)}"
 
 
-def _stages(profile: Profile) -> list[str]:
-    stages_s = sum(stage.self_s for stage in profile.stages)
-    return [
-        f"{_short(stage.name)}: {units.seconds(stage.self_s)} of its own, "
-        f"{_share(stage.self_s, stages_s)}, {_times(stage.count)}"
-        for stage in profile.stages[:_SHOWN]
-    ]
+def _stages(profile: Profile) -> Iterator[str]:
+    total = sum(stage.self_s for stage in profile.stages)
+    for stage in profile.stages[:_SHOWN]:
+        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, total)}"
+        yield f"{_short(stage.name)}: {own}, {_times(stage.count)}"
 
 
 def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
-    end = name.removeprefix(_CALL)
+    end = name.removeprefix("StatefulPartitionedCall/")
     return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
 
 

@@ -9,7 +9,6 @@ sentence. Every kind of document that perfkit writes is read here: a record whos
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perfkit.engine.trial import LOSSES, Trial
@@ -38,8 +37,6 @@ _MOST = 500
 _COUNTED = ("causes", "untested", "unmeasured", "aside", "left_out")
 # Of an account, and of each of its lines those around it.
 _MOST_LINES, _AROUND = 2000, 5
-# No chart and no table has room for more.
-_MOST_STAGES, _FEW_ELEMENTS = 40, 30
 # What one command reads, whatever was asked for.
 DOCUMENT_KINDS = ("finding", "account", "diagnosis", "profile", "passport")
 Document = TypeVar("Document")
@@ -71,13 +68,8 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
     """Read a document of one of these kinds from all bytes of a file.
 
     Its texts are printable then, and of limited length: nobody who shows them has to
-    look at them again.
-
-    Args:
-        data: All bytes of the file.
-        name: What errors call it.
-        *record_types: Dataclasses with the fields ``schema`` and ``kind``. What says
-            of itself nothing is refused as the first of them.
+    look at them again. Errors call the file ``name``, and refuse what says of itself
+    nothing as the first of the types: dataclasses with fields ``schema`` and ``kind``.
 
     Raises:
         BadFileError: It is anything else; the sentence says what.
@@ -113,36 +105,6 @@ def note_as(note_type: type[Document], note: object) -> Document | None:
         return msgspec.convert(note, note_type)
     except msgspec.ValidationError:
         return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A stage of a pipeline; see ``perfkit.questions.shared.anatomy``."""
-
-    name: str
-    share: float | None = None
-    elements: float | None = None
-    ns_per_element: float | None = None
-    parallelism: float | None = None
-    buffer: float | None = None
-    tuned: bool = False
-
-    @property
-    def each_s(self) -> float | None:
-        """Seconds of its work for each element; None where that is not known.
-
-        Work for elements under way counts, and few that are done do not outweigh it.
-        """
-        has_few = self.elements is not None and self.elements < _FEW_ELEMENTS
-        each_ns = None if has_few else self.ns_per_element
-        return None if each_ns is None else each_ns / 1e9
-
-
-def stages(plan: object) -> list[Stage]:
-    """The stages of a noted plan, without those that make no sense."""
-    entries = (note_as(dict[str, Any], plan) or {}).get("stages")
-    listed = (note_as(list[Any], entries) or [])[:_MOST_STAGES]
-    return [stage for entry in listed if (stage := note_as(Stage, entry))]
 
 
 def losses(trial: Trial) -> list[tuple[float, float]]:
@@ -282,19 +244,17 @@ def _finding_faults(finding: Finding) -> Iterator[str]:
         yield f"it has more than {_MOST} variants"
     if max(len(finding.verdict.because), len(finding.verdict.facts)) > _MOST:
         yield f"it has more than {_MOST} reasons"
-    for timing in finding.timings:
-        if _negative((timing.rate, timing.low, timing.high)):
-            yield "a rate is below 0"
-    for comparison in finding.comparisons:
-        if min(comparison.ratio, comparison.low, comparison.high) <= 0:
-            yield "a ratio is not above 0"
+    if _negative(n for t in finding.timings for n in (t.rate, t.low, t.high)):
+        yield "a rate is below 0"
+    if any(min(c.ratio, c.low, c.high) <= 0 for c in finding.comparisons):
+        yield "a ratio is not above 0"
     if finding.noise_floor is not None and finding.noise_floor <= 0:
         yield "the noise floor is not above 0"
-    for trial in finding.trials:
-        if _negative(number for tick in trial.ticks for number in tick):
-            yield "a tick is below 0"
-        if _negative(spent for part in trial.parts.values() for spent in part):
-            yield "a part of a tick is below 0"
+    if _negative(n for trial in finding.trials for tick in trial.ticks for n in tick):
+        yield "a tick is below 0"
+    parts = (part for trial in finding.trials for part in trial.parts.values())
+    if _negative(spent for part in parts for spent in part):
+        yield "a part of a tick is below 0"
     yield from faults_of_machine(finding.machine)
     yield from faults_of_samples(finding.samples)
 
@@ -387,9 +347,7 @@ def _intervals(diagnosis: Diagnosis) -> Iterator[tuple[str, float, float, float]
     """What has an interval, by name: its low end, itself, its high end."""
     if step := diagnosis.step:
         yield "the step", step.low, step.median_s, step.high
-    gains = [
-        (f"the gain of {cause.change}", cause.speedup) for cause in diagnosis.causes
-    ]
+    gains = [(f"the gain of {c.change}", c.speedup) for c in diagnosis.causes]
     if diagnosis.together:
         gains.append(("the gain of all together", diagnosis.together.speedup))
     if diagnosis.ceiling:

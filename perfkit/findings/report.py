@@ -5,14 +5,14 @@ examination, two machines, a class. It is laid out twice: by ``write`` for a ter
 a log, by ``in_html`` for a notebook and for a page.
 """
 
+import difflib
 import functools
 import io
-import itertools
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -28,7 +28,6 @@ from perfkit.findings.text import (
 from perfkit.machine.environment import is_named
 
 if TYPE_CHECKING:
-    from jinja2.environment import TemplateModule
     from rich.console import Console
     from rich.table import Table as RichTable
 
@@ -45,11 +44,8 @@ _LEAST_DRAWN = 0.004
 class Table:
     """Rows under a title; the first cell of a row is its name.
 
-    Attributes:
-        title: What they show.
-        headings: Of the columns.
-        rows: One tuple each, as long as ``headings``; a cell may have several lines.
-        strong: The row that stands out; -1 for none.
+    A row is as long as ``headings``, and a cell may have several lines. The row of
+    number ``strong`` stands out.
     """
 
     title: str
@@ -60,14 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Fold:
-    """What stands one click away, under a title: sentences, tables, lines of code.
-
-    Attributes:
-        title: What is to be found there.
-        sentences: What it says.
-        tables: Its numbers.
-        code: Names, each with its lines.
-    """
+    """What stands one click away, under a title; ``code`` is names with their lines."""
 
     title: str
     sentences: tuple[str, ...] = ()
@@ -79,14 +68,8 @@ class Fold:
 class Row:
     """A line of code in a listing, or a heading above some.
 
-    Attributes:
-        heading: Of the lines below it: a file; "" for a line.
-        number: Of the line.
-        code: What stands there.
-        share: Of all that the listing is about; None for a line that is only context.
-        kinds: The same share, by what it went into.
-        remark: What was seen there.
-        strong: Whether it stands out.
+    Its share is of all that the listing is about; None for a line that is only context.
+    ``kinds`` is the same share, by what it went into.
     """
 
     heading: str = ""
@@ -105,12 +88,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines of code with what each takes.
+    """Lines of code with what each takes, and in a few words what is left out.
 
-    Attributes:
-        rows: In the order of the source.
-        kinds: What the parts of a share went into, in the order of ``Row.kinds``.
-        folded: What is left out, in a few words.
+    ``kinds`` are what the parts of a share went into, in the order of ``Row.kinds``.
     """
 
     rows: tuple[Row, ...]
@@ -154,25 +134,21 @@ class Edit:
         """The place in words: ``"train.py, line 12"``; "" for an example."""
         if not self.line:
             return ""
-        last = self.line + self.old.count("\n")
-        several = f"lines {self.line}-{last}"
-        lines = several if last > self.line else f"line {self.line}"
+        first, last = self.line, self.lines[-1]
+        lines = f"lines {first}-{last}" if last > first else f"line {first}"
         return place_in_words(self.file, self.cell, lines)
 
     def signed(self) -> Iterator[tuple[str, str]]:
         """Each line after ``"-"`` if it goes, ``"+"`` if it comes, else ``" "``."""
-        old, new = self.old.split("\n"), (self.new or "").split("\n")
         # Deeply nested code keeps its shape, not its distance from the margin.
-        lines = textwrap.dedent("\n".join([*old, *new])).split("\n")
-        before, after = lines[: len(old)], lines[len(old) :] if self.new else []
-        leading = _alike(before, after)
-        behind = _alike(before[leading:][::-1], after[leading:][::-1])
-        end, last = len(before) - behind, len(after) - behind
-        yield from ((" ", line) for line in before[:leading])
-        gone = " " if self.new is None else "-"
-        yield from ((gone, line) for line in before[leading:end])
-        yield from (("+", line) for line in after[leading:last])
-        yield from ((" ", line) for line in before[end:])
+        lines = textwrap.dedent("\n".join([self.old, self.new or ""])).split("\n")
+        before, after = lines[: len(self.lines)], lines[len(self.lines) :]
+        if self.new is None:
+            yield from ((" ", line) for line in before)
+            return
+        after = after if self.new else []
+        diff = difflib.unified_diff(before, after, n=len(before))
+        yield from ((line[0], line[1:]) for line in list(diff)[3:])
 
     def __str__(self) -> str:
         """The place, and under it what goes and what comes."""
@@ -180,21 +156,9 @@ class Edit:
         return "\n".join([self.where, *lines] if self.where else lines)
 
 
-def _alike(lines: Sequence[str], other_lines: Sequence[str]) -> int:
-    """How many lines are the same before the first that is not."""
-    matches = (a == b for a, b in zip(lines, other_lines, strict=False))
-    return len(list(itertools.takewhile(bool, matches)))
-
-
 @dataclass(frozen=True)
 class Fact:
-    """A number that a verdict rests on, as a row of a table.
-
-    Attributes:
-        label: What it is of, in a few words.
-        value: The number with its unit, or what is so.
-        interval: Its 95 % interval, as ``"1.5 to 2.0"``; "" where it has none.
-    """
+    """A number that a verdict rests on, with its unit and its 95 % interval if any."""
 
     label: str
     value: str
@@ -253,13 +217,11 @@ class Report:
         question: What was asked; "" where the answer says it.
         stamp: Where and when a recording is from; "" for what was run here.
         table: The rows that the verdict chose from, seen at once.
-        listing: The user's own lines with what each takes.
         besides: Sentences below it: what is in order, what is not known yet.
         charted: Whether its first chart shows the rows of the table.
         folds: Everything else; those that are empty are not shown.
         repeat: What to type for the same once more, in a sentence.
         foot: What it was measured on, and when.
-        path: Where it is saved; None where it is not.
     """
 
     verdict: Verdict
@@ -303,16 +265,7 @@ def how_sure(verdict: Verdict) -> str:
     return ": ".join(filter(None, (verdict.sure, verdict.interval)))
 
 
-class Say(Protocol):
-    """Prints lines of text."""
-
-    def __call__(
-        self, text: str = "", style: str = "", *, unbroken: bool = False
-    ) -> None:
-        """Print it, an empty line if it is empty; ``unbroken`` breaks no line."""
-
-
-def sayer(console: "Console") -> Say:
+def sayer(console: "Console") -> Callable[..., None]:
     """Give what prints text as it is, without markup or anything a terminal obeys."""
     from rich.text import Text
 
@@ -330,11 +283,8 @@ def write(
 ) -> None:
     """Write a report to a terminal or a file.
 
-    Args:
-        report: What to write.
-        console: Where to.
-        in_full: With all that is folded away elsewhere.
-        saved: Where it is saved, as it shall be said; "" for as in a page.
+    ``in_full`` writes all that is folded away elsewhere. ``saved`` says where it is
+    saved; "" for as in a page.
     """
     from rich.text import Text
 
@@ -346,10 +296,7 @@ def write(
     if effect := f"{verdict.much} {as_sentence(sure)}".strip():
         say(effect)
     for edit in verdict.edits:
-        if edit.where:
-            say(f"  {edit.where}", unbroken=True)
-        for sign, line in edit.signed():
-            say(f"  {sign} {line}", unbroken=True)
+        say(str(edit), unbroken=True)
     for line in "\n".join(f"! {w}" for w in verdict.warnings).splitlines():
         say(line, unbroken=line.startswith(TO_TYPE))
     if report.table and report.table.rows:
@@ -434,6 +381,15 @@ def _rich(table: Table, limit: int | None) -> "RichTable":
 STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 
+def beside_chart(report: Report) -> Report:
+    """The report with its table among the folds, if its chart has the same rows."""
+    table = report.table
+    if not (report.charted and table and table.rows):
+        return report
+    fold = Fold(table.title, tables=(table,))
+    return replace(report, table=None, folds=(fold, *report.folds))
+
+
 def in_html(
     report: Report,
     *,
@@ -444,23 +400,13 @@ def in_html(
 ) -> str:
     """The report for a notebook or a page.
 
-    Args:
-        report: What to show.
-        figure: Its chart, as HTML, above the folds.
-        style: How it looks; a page holds that once.
-        answer: The tag of its first sentence.
-        below: What stands below how much and how sure, as HTML.
+    ``figure`` is its chart, as HTML. A page holds the ``style`` once, and gives the
+    first sentence the tag ``answer``. What is ``below`` stands below how sure it is.
     """
-    table, folds = report.table, list(report.filled)
-    if table and table.rows and figure and report.charted:
-        # The chart has its rows.
-        folds.insert(0, Fold(table.title, tables=(table,)))
-        table = None
-    return _laid_out(
-        "card",
+    if figure:
+        report = beside_chart(report)
+    card = _macros().card(
         report=report,
-        table=table if table and table.rows else None,
-        folds=folds,
         sure=how_sure(report.verdict),
         foot=list(filter(None, (*report.small, report.saved))),
         figure=Markup(figure),
@@ -468,19 +414,16 @@ def in_html(
         answer=answer,
         below=Markup(below),
     )
+    return str(card)
 
 
 def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
     """Folds laid open under headings of a level, for the rest of a page."""
-    return _laid_out("opened", folds=folds, level=level)
-
-
-def _laid_out(macro: str, **values: Any) -> str:
-    return str(getattr(_macros(), macro)(**values))
+    return str(_macros().opened(folds=folds, level=level))
 
 
 @functools.cache
-def _macros() -> "TemplateModule":
+def _macros() -> Any:
     """The macros of a report, with nothing between two tags."""
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
     joined = "".join(map(str.strip, text.splitlines()))

@@ -2,7 +2,7 @@
 
 import collections
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from perfkit import units
@@ -23,8 +23,8 @@ from perfkit.findings.standing import (
     counts_runs,
     has_microbenchmarks,
     microbenchmarks,
-    of_limit,
     rate,
+    share_of,
     standings,
 )
 from perfkit.findings.text import (
@@ -78,35 +78,23 @@ def of_finding(finding: Finding) -> Report:
 @shown.report.register
 def of_diagnosis(diagnosis: Diagnosis) -> Report:
     """What a person reads of a diagnosis."""
-    finding = diagnosis.finding
+    finding, account = diagnosis.finding, diagnosis.account
     repeat, table = _repeat(finding, diagnosis.training), _to_change(diagnosis)
+    # Where nothing was swapped the account is all there is, and is whole.
+    is_whole = account is not None and not finding.timings
+    missing: Iterable[str] = () if is_whole else _missing(finding, table)
+    causes, tried = _causes(diagnosis), _unclaimed(diagnosis)
     return Report(
         verdict=load.with_next(diagnosis.verdict, finding, diagnosis.training),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
-        listing=account_report.listing(diagnosis.account)
-        if diagnosis.account
-        else None,
-        besides=(
-            *_besides(diagnosis),
-            # Where nothing was swapped the account is all there is, and is whole.
-            *(
-                _missing(finding, table)
-                if finding.timings or not diagnosis.account
-                else ()
-            ),
-        ),
+        listing=account_report.listing(account) if account else None,
+        besides=(*_besides(diagnosis), *missing),
         folds=(
-            *(account_report.folds(diagnosis.account) if diagnosis.account else ()),
-            Fold(
-                "How each cause is known, and what to type",
-                tables=(_causes(diagnosis),),
-            ),
-            Fold(
-                "Everything that was tried, and what was not",
-                tables=(_unclaimed(diagnosis),),
-            ),
+            *(account_report.folds(account) if account else ()),
+            Fold("How each cause is known, and what to type", tables=(causes,)),
+            Fold(tried.title, tables=(tried,)),
             *_common_folds(finding, repeat),
         ),
         repeat=repeat,
@@ -124,17 +112,15 @@ def machine_in_words(machine: Machine) -> str:
 
 def facts(finding: Finding) -> Fold:
     """What it was measured on, name by name: for a page."""
-    machine = finding.machine
+    machine, sentences = finding.machine, []
     groups: dict[str, Mapping[str, Any]] = {
         "Drivers": {gpu.name: gpu.driver for gpu in machine.gpus},
         "Libraries": {"Python": machine.python} | machine.versions,
         "Environment variables": machine.environment,
     }
-    lines = {
-        title: ", ".join(f"{name} {text}" for name, text in values.items() if text)
-        for title, values in groups.items()
-    }
-    sentences = (f"{title}: {line}." for title, line in lines.items() if line)
+    for title, values in groups.items():
+        if words := [f"{name} {text}" for name, text in values.items() if text]:
+            sentences.append(f"{title}: {', '.join(words)}.")
     return Fold("What it was measured on", tuple(sentences))
 
 
@@ -173,12 +159,10 @@ def _variants(finding: Finding) -> Table:
 
 
 def _variant(standing: Standing) -> tuple[str, ...]:
-    compared = standing.comparison
-    if compared is None:
-        ratio = ("baseline" if standing.is_baseline else "", "")
-    else:
-        ratio = (compared.baseline, compared.interval)
-    judged = compared.judgement if compared else ""
+    compared, judged = standing.comparison, ""
+    ratio = ("baseline" if standing.is_baseline else "", "")
+    if compared is not None:
+        ratio, judged = (compared.baseline, compared.interval), compared.judgement
     place = "the fastest here" if standing.is_fastest else ""
     remarks = (judged, place, standing.problem)
     return (standing.variant, rate(standing), *ratio, "; ".join(filter(None, remarks)))
@@ -188,23 +172,21 @@ def _benchmarks(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     """Rates that count something else each, and the most that is possible of it."""
     benchmarks = microbenchmarks(finding.notes)
     rows = []
-    for standing in stood:
-        benchmark = benchmarks.get(standing.variant)
-        limit = (
-            units.rate(standing.limit, standing.unit) if standing.limit else "not known"
-        )
-        share = (of_limit(standing), limit if benchmark else "")
-        rows.append((standing.variant, standing.problem or rate(standing), *share))
+    for part in stood:
+        limit = units.rate(part.limit, part.unit) if part.limit else "not known"
+        share = ""
+        if part.timing and part.limit:
+            share = share_of(part.timing, part.limit)
+        possible = limit if part.variant in benchmarks else ""
+        rows.append((part.variant, part.problem or rate(part), share, possible))
     headings = ("part", "rate", "share", "limit in theory")
     return Table("Each part of the machine", headings, tuple(rows))
 
 
 def _works(finding: Finding) -> Table:
     """What each part was given to do, and how its limit was worked out."""
-    benchmarks = microbenchmarks(finding.notes).items()
-    rows = (
-        (name, benchmark.what, benchmark.limit_from) for name, benchmark in benchmarks
-    )
+    parts = microbenchmarks(finding.notes).items()
+    rows = ((name, part.what, part.limit_from) for name, part in parts)
     headings = ("part", "what is done", "where the limit is from")
     return Table("What was done", headings, tuple(rows))
 
@@ -242,8 +224,7 @@ def _method(finding: Finding) -> tuple[str, ...]:
     """What was done, a few sentences each."""
     trials = finding.trials
     ended = collections.Counter(trial.outcome for trial in trials)
-    ends = [(trial.round, trial.started_s + trial.wall_s) for trial in trials]
-    spent = max((end for number, end in ends if number), default=0.0)
+    ends = (trial.started_s + trial.wall_s for trial in trials if trial.round)
     return paragraphs(
         "method.txt.j2",
         finding=finding,
@@ -257,29 +238,24 @@ def _method(finding: Finding) -> tuple[str, ...]:
         turns=sum(len(trial.turns) for trial in trials),
         one_process=any(trial.notes.get(ONE_PROCESS) for trial in trials),
         one_round={c.rounds for c in finding.comparisons} == {1},
-        spent=spent,
-        first=max((end for number, end in ends if number == 1), default=0.0),
-        besides=max((end for _, end in ends), default=0.0) - spent,
+        spent=max(ends, default=0.0),
     )
 
 
 def _repeat(finding: Finding, training: str = "") -> str:
     """What to type for the same once more; ``training`` is what was diagnosed."""
-    settings = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
+    budget, seed = f"budget={finding.budget_s:g}", f"seed={finding.seed}"
     parameters, typed = dict(finding.parameters), finding.parameters.get(TYPED)
     hint = ", its own arguments after `--`" if parameters.pop(ARGUMENTS, "") else ""
     if training and not is_file(training):
-        options = ", ".join(f"{name}={value}" for name, value in settings.items())
-        command = f"perfkit.diagnose({training}, {options})"
+        command = f"perfkit.diagnose({training}, {budget}, {seed})"
     elif typed:
-        again = " ".join(
-            ["perfkit race", *(_option(*pair) for pair in settings.items())]
-        )
+        again = f"perfkit race --{budget} --{seed}"
         command = str(typed).replace("perfkit race", again, 1)
     else:
         words = ["diagnose", training] if training else ["run", finding.experiment]
-        flags = (_option(*pair) for pair in (parameters | settings).items())
-        command = shlex.join(["perfkit", *words, *filter(None, flags)])
+        flags = filter(None, (_option(*pair) for pair in parameters.items()))
+        command = shlex.join(["perfkit", *words, *flags, f"--{budget}", f"--{seed}"])
     again = f"`{one_line(command, 600)}`{hint}"
     if OWN in finding.code and not typed:
         # No command has the reader's function.
@@ -318,17 +294,11 @@ def _to_change(diagnosis: Diagnosis) -> Table:
         for gain in [cause.speedup.interval]
     ]
     alone = max((cause.speedup.estimate for cause in diagnosis.best), default=0.0)
+    together, compared = diagnosis.together, diagnosis.compared(TOGETHER)
     # What brings no more than one of them by itself is nothing to do.
-    if diagnosis.together and diagnosis.together.speedup.estimate > alone:
-        compared = diagnosis.compared(TOGETHER)
-        rows.append(
-            (
-                f"Together: {' + '.join(diagnosis.together.changes)}",
-                "",
-                diagnosis.together.speedup.interval,
-                compared.sure if compared else "",
-            )
-        )
+    if together and together.speedup.estimate > alone:
+        names, sure = " + ".join(together.changes), compared.sure if compared else ""
+        rows.append((f"Together: {names}", "", together.speedup.interval, sure))
     strong = 0 if rows else -1
     if diagnosis.account and diagnosis.account.growth:
         grows, remedy, where = account_report.memory_advice(diagnosis.account)
@@ -340,17 +310,14 @@ def _to_change(diagnosis: Diagnosis) -> Table:
 def _besides(diagnosis: Diagnosis) -> Iterator[str]:
     """What is in order, and what is not known yet."""
     yield from diagnosis.in_order
-    unknown = {
-        "little measured": diagnosis.left_open,
-        "not measured": diagnosis.unmeasured,
-    }
     entries = []
-    for reason, names in unknown.items():
-        shown_names = ", ".join(names)
-        if len(names) > _NAMED:
-            shown_names = f"{len(names)} changes"
+    for reason, names in (
+        ("little measured", diagnosis.left_open),
+        ("not measured", diagnosis.unmeasured),
+    ):
+        several = f"{len(names)} changes" if len(names) > _NAMED else ", ".join(names)
         if names:
-            entries.append(f"{shown_names} ({reason})")
+            entries.append(f"{several} ({reason})")
     if entries:
         yield f"Not known yet: {'; '.join(entries)}."
 

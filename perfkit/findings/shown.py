@@ -135,9 +135,7 @@ class Charted(Replayable):
     def _repr_html_(self) -> str:
         report, figure = self.report, ""
         try:
-            for picture in pictures(self):
-                figure = picture.in_page()
-                break
+            figure = next((picture.in_page() for picture in pictures(self)), "")
         # A file may hold anything: whatever its chart does, its answer is shown.
         except Exception as error:
             sentence = _NO_CHART.format(type(error).__name__)

@@ -57,13 +57,8 @@ def note(benchmarks: Mapping[str, Microbenchmark]) -> dict[str, dict[str, Any]]:
 
 def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
     """Read the microbenchmarks from a finding's notes; empty where it has none."""
-    entries = notes.get(NOTE)
-    if not isinstance(entries, dict):
-        return {}
-    sound = (
-        (name, entry) for name, entry in entries.items() if isinstance(entry, dict)
-    )
-    return {name: _read(entry) for name, entry in sound}
+    entries = note_as(dict[str, dict[str, Any]], notes.get(NOTE)) or {}
+    return {name: _read(entry) for name, entry in entries.items()}
 
 
 def has_microbenchmarks(finding: Finding) -> bool:
@@ -87,14 +82,8 @@ def counts_runs(finding: Finding) -> bool:
 
 def _read(entry: dict[str, Any]) -> Microbenchmark:
     read = note_as(Microbenchmark, entry) or Microbenchmark(unit="units")
-    limit = read.limit or 0.0
-    return Microbenchmark(
-        unit=one_line(read.unit, _UNIT) or "units",
-        group=read.group,
-        what=read.what,
-        limit=limit if 0 < limit < _LARGEST else None,
-        limit_from=read.limit_from,
-    )
+    limit = read.limit if 0 < (read.limit or 0.0) < _LARGEST else None
+    return replace(read, unit=one_line(read.unit, _UNIT) or "units", limit=limit)
 
 
 _ENDED = {
@@ -112,14 +101,10 @@ class Standing:
     """One variant's part in a finding.
 
     Attributes:
-        variant: Its name.
         group: The baseline that it goes back to, by one change or several; "" if none.
-        timing: Its rate; None where it has none.
         comparison: Its ratio to what it changes one thing of; None for a baseline.
         ratio: Its ratio to the baseline of its group; None for that, or if unknown.
         is_fastest: Whether the verdict names it as the fastest.
-        problem: What went wrong, in words; "" where nothing did.
-        unit: What its rate counts.
         limit: The most of it that is possible in theory; None where nobody knows.
         is_limit: Whether it only shows what is possible, such as a training without
             its input; nobody can choose it.
@@ -150,22 +135,11 @@ _RATIO = re.compile(
 
 @dataclass(frozen=True)
 class Guess:
-    """A prediction.
-
-    Attributes:
-        words: As the reader wrote it.
-        variant: The variant it names; "" if none.
-        ratio: The ratio to the baseline that it names; None if none.
-    """
+    """A prediction: the variant, or else the ratio to the baseline, that it names."""
 
     words: str = ""
     variant: str = ""
     ratio: float | None = None
-
-    @property
-    def caption(self) -> tuple[str, ...]:
-        """What a chart says of it that draws nothing for it."""
-        return (f"your guess: {self.words}",) if self.words else ()
 
 
 def guess(finding: Finding) -> Guess:
@@ -201,11 +175,12 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     if not isinstance(sides, list | tuple):
         return rows
     unit = "runs" if counts_runs(finding) else "examples"
-    judged = []
-    for side in (standing for standing in rows if standing.variant in sides):
-        comparison = side.comparison and side.comparison.after(LEAST_ROUNDS)
-        judged.append(replace(side, comparison=comparison, unit=unit))
-    return tuple(judged)
+    return tuple(
+        replace(side, unit=unit, comparison=compared and compared.after(LEAST_ROUNDS))
+        for side in rows
+        for compared in [side.comparison]
+        if side.variant in sides
+    )
 
 
 def rate(standing: Standing) -> str:
@@ -223,18 +198,11 @@ def rate(standing: Standing) -> str:
     return text.replace(" examples/s", "")
 
 
-def of_limit(standing: Standing) -> str:
-    """A rate as a share of its limit, with its interval; "" where there is no limit.
+def share_of(timing: Timing, limit: float, possible: str = "its limit") -> str:
+    """A rate as a share of what is possible, with its interval.
 
     A limit in theory rests on clocks that may be higher, so none is said to be passed.
     """
-    if standing.timing is None or standing.limit is None:
-        return ""
-    return share_of(standing.timing, standing.limit)
-
-
-def share_of(timing: Timing, limit: float, possible: str = "its limit") -> str:
-    """A rate as a share of what is possible, which it may reach and cannot pass."""
     if not units.is_known(timing.low, timing.high):
         return units.UNKNOWN
     share = f"{units.percent(min(1.0, timing.rate / limit))} of {possible}"
@@ -250,19 +218,13 @@ def _of_parts(finding: Finding) -> tuple[Standing, ...]:
     """The microbenchmarks in the order of their note, then what it leaves out."""
     benchmarks = microbenchmarks(finding.notes)
     by_name = {s.variant: s for s in (*_timed_standings(finding), *_untimed(finding))}
-    parts = dict.fromkeys(by_name, Microbenchmark(unit="units")) | benchmarks
-    order = [*benchmarks, *(name for name in by_name if name not in benchmarks)]
-    pairs = ((by_name[name], parts[name]) for name in order if name in by_name)
-    return tuple(
-        replace(
-            standing,
-            is_fastest=False,
-            group=part.group,
-            unit=part.unit,
-            limit=part.limit,
-        )
-        for standing, part in pairs
-    )
+    rows = []
+    for name in dict.fromkeys([*benchmarks, *by_name]):
+        if name in by_name:
+            part = benchmarks.get(name, Microbenchmark(unit="units"))
+            row = replace(by_name[name], is_fastest=False, group=part.group)
+            rows.append(replace(row, unit=part.unit, limit=part.limit))
+    return tuple(rows)
 
 
 @functools.lru_cache(maxsize=4)
@@ -387,15 +349,12 @@ def _some_failed(finding: Finding, variant: str) -> str:
     return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
 
 
-_OF_TIMING = ("rate", "low", "high", "trials")
-_OF_SECONDS = ("setup_s", "first_call_s")
+_OF_TIMING = ("rate", "low", "high", "trials", "setup_s", "first_call_s")
 COLUMNS = (
     *("variant", "rate", "low", "high"),
     *("against", "ratio", "ratio_low", "ratio_high", "verdict"),
-    *("trials", *_OF_SECONDS, "problem"),
+    *("trials", "setup_s", "first_call_s", "problem"),
 )
-
-_BENCHMARK = ("unit", "limit")
 
 
 @shown.table.register(Finding)
@@ -406,7 +365,7 @@ def table(finding: Finding) -> "DataFrame":
     limit in theory.
     """
     rows = [_row(standing) for standing in standings(finding)]
-    extra = _BENCHMARK if has_microbenchmarks(finding) else ()
+    extra = ("unit", "limit") if has_microbenchmarks(finding) else ()
     return shown.frame(rows, (*COLUMNS, *extra))
 
 
@@ -414,12 +373,9 @@ def _row(standing: Standing) -> dict[str, Any]:
     row: dict[str, Any] = {"variant": standing.variant, "problem": standing.problem}
     row |= {"unit": standing.unit, "limit": standing.limit}
     if standing.timing:
-        row |= {
-            name: getattr(standing.timing, name) for name in (*_OF_TIMING, *_OF_SECONDS)
-        }
+        row |= {name: getattr(standing.timing, name) for name in _OF_TIMING}
         row["verdict"] = "baseline" if standing.is_baseline else ""
-    if standing.comparison:
-        compared = standing.comparison
+    if compared := standing.comparison:
         row |= {"against": compared.baseline, "verdict": compared.judgement}
         # What is not known is no number here either.
         if units.is_known(compared.low, compared.high):

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError, remedy
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.reading import (
-    LARGEST_BYTES,
-    Document,
-    encode,
-    parse,
-)
+from perfkit.findings.reading import LARGEST_BYTES, Document, encode, parse
 from perfkit.findings.record import Finding
 from perfkit.findings.shown import Saved, frame
 from perfkit.findings.text import minute, plain
@@ -108,7 +103,6 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
     return frame(rows, (*columns, "path", "problem"))
 
 
-@functools.singledispatch
 def to_json(document: Saved) -> str:
     """Write a document as JSON.
 

@@ -123,7 +123,8 @@ def templates() -> "Environment":
 
 def _code(text: str) -> Markup:
     """Escape a text and set what stands between backticks as code."""
-    return Markup(with_code(escape(printable(text))))
+    html = escape(printable(text))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html))
 
 
 # A cell of numbers, and what no narrow column shall part in it: a number and its unit.
@@ -141,8 +142,3 @@ def _cell(text: str) -> Markup:
 def without_marks(text: str) -> str:
     """Leave out the backticks around code, in a table that sets nothing apart."""
     return text.replace("`", "")
-
-
-def with_code(escaped: str) -> str:
-    """Set as code what stands between backticks in text that is escaped already."""
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)

@@ -26,15 +26,13 @@ from perfkit.findings.standing import (
     standings,
 )
 
-# Of a run that has more, every second one is enough, then every fourth.
-_MOST_SAMPLES = 4000
 _FIRST = (
     "The first round is running, and the first answer comes when it ends. Hollow dots "
     "show its steps so far."
 )
 
 
-class Meter:
+class _Meter:
     """The rate of a variant while it works, before statistics have a say.
 
     A trial's first tick traces and compiles; it is no rate.
@@ -42,12 +40,12 @@ class Meter:
 
     def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
-        self._from: float | None = None
-        self._first = True
+        self.begin()
 
     def begin(self) -> None:
         """Begin another trial."""
-        self._from, self._first = None, True
+        self._from: float | None = None
+        self._first = True
 
     def read(self, ticks: Sequence[tuple[float, int]]) -> None:
         """Count ticks; the time before one of 0 examples is no work."""
@@ -68,22 +66,17 @@ class Meter:
 class Points:
     """What one run has told so far, as its chart shows it.
 
-    Args:
-        variants: The variants to draw, in order; others are left out.
-        cores: What counts as the whole of the machine's processor time.
-
-    Attributes:
-        total: How many samples of the machine there have been.
+    It draws these variants, in order; all ``cores`` are the whole of the machine's
+    processor time. ``total`` is how many samples of the machine there have been.
     """
 
     def __init__(self, variants: Sequence[str], cores: float) -> None:
         self.total = 0
         self._cores = max(cores, 1.0)
         self._benchmarks: dict[str, Microbenchmark] = {}
-        self._meters = {name: Meter() for name in variants}
-        # When, and how many cores the run and others kept busy; one sample in so many.
+        self._meters = {name: _Meter() for name in variants}
+        # When, and how many cores the run and others kept busy.
         self._load: list[tuple[float, float, float]] = []
-        self._every = 1
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
@@ -95,31 +88,22 @@ class Points:
             case Ticked(variant, ticks) if variant in self._meters:
                 self._meters[variant].read(ticks)
             case Sampled(values):
-                self._sample(*map(values.get, ("t", "cpu_trial", "cpu_other")))
-
-    def _sample(
-        self, at: float | None, mine: float | None, others: float | None
-    ) -> None:
-        self.total += 1
-        if self.total % self._every or at is None or mine is None or others is None:
-            return
-        self._load.append((at, mine, others))
-        if len(self._load) > _MOST_SAMPLES:
-            del self._load[::2]
-            self._every *= 2
+                self.total += 1
+                at, mine, others = map(values.get, ("t", "cpu_trial", "cpu_other"))
+                if at is not None and mine is not None and others is not None:
+                    self._load.append((at, mine, others))
 
     def picture(self, finding: Finding | None, span: float = 0.0) -> dict[str, Any]:
         """Give the chart so far, for a page; the run takes ``span`` seconds."""
         measured = standings(finding) if finding else ()
-        measured_names = {standing.variant for standing in measured}
-        unmeasured = (
-            Standing(variant=name, group="", unit=self._unit(name))
-            for name in self._meters
-            if name not in measured_names
-        )
+        rows = {standing.variant: standing for standing in measured}
+        for name in self._meters:
+            benchmark = self._benchmarks.get(name)
+            unit = benchmark.unit if benchmark else "examples"
+            rows.setdefault(name, Standing(variant=name, group="", unit=unit))
         so_far = {name: meter.rate for name, meter in self._meters.items()}
         laid = layout(
-            (*measured, *unmeasured),
+            [*rows.values()],
             guess(finding) if finding else Guess(),
             finding.noise_floor if finding else None,
             so_far,
@@ -151,10 +135,6 @@ class Points:
     def _share(self, cores: float) -> float:
         return round(min(1.0, max(0.0, cores / self._cores)), 3)
 
-    def _unit(self, variant: str) -> str:
-        benchmark = self._benchmarks.get(variant)
-        return benchmark.unit if benchmark else "examples"
-
 
 # How often the picture goes out where nothing was found, and how often the words do.
 PICTURE_S, WORDS_S = 1.0, 5.0
@@ -166,6 +146,10 @@ def joined(names: tuple[str, ...]) -> str:
     return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
+# Stands below a widget, and is seen where a page was reloaded once the kernel was gone:
+# there JupyterLab says that a model was not found, which tells nobody what to do. An
+# exported page leaves it out: perfkit/findings/page/notebook.py.
+LOST = {"text/html": joined(("lost.html",)), "text/plain": ""}
 _NO_RUN = "No run yet."
 # By this type a page knows a widget, in every version of ipywidgets.
 _VIEW = "application/vnd.jupyter.widget-view+json"
@@ -174,8 +158,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 class LiveChart(anywidget.AnyWidget):
     """What happens in a run: its state, progress, rates and load.
 
-    Args:
-        clock: Gives seconds; it says when the next picture is due.
+    The seconds of ``clock`` say when the next picture is due.
     """
 
     _esm = joined(("live.js",))

@@ -1,11 +1,12 @@
 """The panel of a run: set, predict, press Run, watch, press Stop, read."""
 
-import collections
 import contextlib
 import contextvars
 import functools
+import importlib
 import logging
 import os
+import queue
 import sys
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.store import Recorded
 from perfkit.panel.controls import Controls
-from perfkit.panel.live_chart import page_data
+from perfkit.panel.live_chart import LOST, page_data
 from perfkit.panel.view import (
     NOTHING,
     QUESTION,
@@ -47,17 +48,13 @@ from perfkit.questions.runs import (
 from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis, with_guess
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race.race import asked_for, open_race, to_race
-from perfkit.training.race.sides import Asked, entrants
+from perfkit.training.race.sides import entrants
 
 _READY_TO_REPLAY = "Ready: Run shows a recording and measures nothing."
 _SLICE_S = 0.1
 _NO_THREAD = (
     "The system could not start it ({}): close other programs, then press again."
 )
-# Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
-# there JupyterLab says that a model was not found, which tells nobody what to do. An
-# exported page leaves it out: perfkit/findings/page/notebook.py.
-_LOST = (Path(__file__).parent / "static" / "lost.html").read_text(encoding="utf-8")
 
 
 def panel(
@@ -96,30 +93,60 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
-    options: dict[str, Any] = {"guess": guess, "seed": seed, "folder": folder}
     if isinstance(what, str | Experiment):
         experiment = experiment_of(what, parameters)
-        budget = default_budget() if budget is None else seconds("budget", budget)
-        return Panel(experiment, budget=budget, replay=replay, **options)
-    options["budget"] = in_seconds(budget)
+        controls = Controls(
+            experiment,
+            default_budget() if budget is None else seconds("budget", budget),
+            guess,
+        )
+
+        def open_run() -> Watched[Any]:
+            current = controls.experiment()
+            assert current is not None
+            return open_replay(current, replay, controls.guess, folder) or open_session(
+                current, controls.budget, controls.guess, seed, folder
+            )
+
+        return Panel(experiment, "perfkit.run", controls, open_run, replay)
+    budget = in_seconds(budget)
     if others or parameters:
         request = asked_for((what, *others), **parameters)
-        return RacePanel(request, replay=replay, **options)
+        sides = entrants(request)
+        sides.close()
+        race = to_race(sides.sides, request)
+        controls = Controls(race, budget, guess, auto=True)
+
+        def open_sides() -> Watched[Any]:
+            return open_race(
+                request,
+                controls.budget,
+                guess=controls.guess,
+                seed=seed,
+                folder=folder,
+                replay=replay,
+            )
+
+        return Panel(race, "perfkit.race", controls, open_sides, replay)
     if replay:
         raise BadParameterError(
             "A diagnosis takes only budget, guess, seed and folder."
         )
-    return DiagnosisPanel(what, **options)
+    # What is no training is refused before anything is shown.
+    make, controls = maker(what), Controls(None, budget, guess, auto=True)
+
+    def open_training() -> Watched[Any]:
+        return open_diagnosis(make, controls.budget, seed, folder)
+
+    return Panel(None, "perfkit.diagnose", controls, open_training, replay)
 
 
 class Worker:
-    """Does tasks in the order in which it is asked to."""
+    """Does tasks in the order in which it is asked to, in a thread of its own."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
-        self._lock = threading.Lock()
-        self._at_work = False
+        self._name, self._lock, self._is_started = name, threading.Lock(), False
+        self._tasks: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
     def ask(self, task: Callable[[], object]) -> None:
         """Let a task be done after those asked for before; returns at once.
@@ -127,33 +154,25 @@ class Worker:
         Raises:
             RunError: The system has no thread left for it; it is not done.
         """
-        # In a context of its own a thread would not know which request of the page it
-        # answers; some kernels send nothing then.
-        context = contextvars.copy_context()
         with self._lock:
-            self._tasks.append(functools.partial(context.run, task))
-            if self._at_work:
-                return
-            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                self._tasks.clear()
-                raise RunError(_NO_THREAD.format(error)) from None
-            self._at_work = True
+            if not self._is_started:
+                work = threading.Thread(target=self._work, name=self._name, daemon=True)
+                try:
+                    work.start()
+                except RuntimeError as error:
+                    raise RunError(_NO_THREAD.format(error)) from None
+                self._is_started = True
+        # In a context of its own a task would not know which request of the page it
+        # answers; some kernels send nothing then.
+        self._tasks.put(functools.partial(contextvars.copy_context().run, task))
 
     def _work(self) -> None:
-        while task := self._next():
+        while True:
             try:
-                task()
+                self._tasks.get()()
             # One task that fails must not take those after it along.
             except Exception:
                 logging.getLogger(__name__).exception("A panel's task failed.")
-
-    def _next(self) -> Callable[[], object] | None:
-        with self._lock:
-            self._at_work = bool(self._tasks)
-            return self._tasks.popleft() if self._tasks else None
 
 
 class Panel:
@@ -162,31 +181,28 @@ class Panel:
     It measures in a thread of its own, one thing at a time, until that is done or
     stopped.
 
-    Attributes:
+    Args:
+        experiment: What is asked; None for a diagnosis.
         verb: The function that does the same without a panel.
-        is_auto: Whether the budget may be left to what is measured.
         controls: What can be set.
-        view: The widgets.
+        opening: Makes the run that is set, not yet begun.
+        replay: As ``panel`` has it.
+
+    Attributes:
         finding: What the last run found; None if it found nothing.
     """
-
-    verb = "perfkit.run"
-    is_auto = False
 
     def __init__(
         self,
         experiment: Experiment | None,
-        *,
-        budget: float | None,
-        guess: str = "",
-        seed: int | None = None,
-        folder: str | Path | None = None,
-        replay: str | Path | None = None,
+        verb: str,
+        controls: Controls,
+        opening: Callable[[], Watched[Any]],
+        replay: str | Path | None,
     ) -> None:
-        self.controls = Controls(experiment, budget, guess, auto=self.is_auto)
-        self.view = View(self.controls)
+        self.controls, self.view = controls, View(controls)
         self.finding: Recorded | None = None
-        self._seed, self._folder, self._replay = seed, folder, replay
+        self._verb, self._open, self._replays = verb, opening, bool(replay_from(replay))
         self._ran_with = ""
         self._question = experiment.question if experiment else QUESTION
         name = experiment.name if experiment else "diagnosis"
@@ -210,7 +226,7 @@ class Panel:
         take_over(self, name)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
-        self._tell(_READY_TO_REPLAY if replay_from(replay) else READY)
+        self._tell(_READY_TO_REPLAY if self._replays else READY)
         self.controls.on_change(lambda: self._soon(self._changed))
 
     def __repr__(self) -> str:
@@ -220,14 +236,14 @@ class Panel:
         from IPython.display import display
 
         # What takes long to load is loaded while the reader reads.
-        if not replay_from(self._replay):
+        if not self._replays:
             launcher().warm()
-        self._soon(_load_charts)
+        self._soon(lambda: importlib.import_module("perfkit.questions.gallery"))
         data, metadata = self._bundle()
         self._display = display(  # type: ignore[no-untyped-call]
             data, metadata=metadata, raw=True, display_id=True
         )
-        display({"text/html": _LOST, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
+        display(LOST, raw=True)  # type: ignore[no-untyped-call]
         self.view.enable(running=self.running)
 
     @property
@@ -303,7 +319,7 @@ class Panel:
 
     # What the worker does; only here are widgets changed.
 
-    def _soon(self, task: Callable[[], None]) -> None:
+    def _soon(self, task: Callable[[], object]) -> None:
         """Let a task be done that takes a moment, after what is being done."""
         try:
             self._worker.ask(lambda: self._try(task))
@@ -325,7 +341,7 @@ class Panel:
             finally:
                 self._idle.set()
 
-    def _try(self, task: Callable[[], None]) -> None:
+    def _try(self, task: Callable[[], object]) -> None:
         try:
             task()
         except PerfkitError as error:
@@ -355,7 +371,9 @@ class Panel:
         finally:
             self._session = None
             if session.finding is not None:
-                self.finding = self._guessed(session.finding)
+                document = self.finding = session.finding
+                if isinstance(document, Diagnosis):
+                    self.finding = with_guess(document, self.controls.guess)
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
@@ -364,20 +382,6 @@ class Panel:
         self._ran_with = settings
         # Its page takes a moment, and nobody who waits for the result waits for it.
         self._soon(lambda: self.view.runs.add(finding, settings))
-
-    def _open(self) -> Watched[Any]:
-        """Make the run that is set, not yet begun."""
-        experiment, guess = self.controls.experiment(), self.controls.guess
-        assert experiment is not None
-        return open_replay(
-            experiment, self._replay, guess, self._folder
-        ) or open_session(
-            experiment, self.controls.budget, guess, self._seed, self._folder
-        )
-
-    def _guessed(self, finding: Recorded) -> Recorded:
-        """What was found, with what the reader expected."""
-        return finding
 
     def _changed(self) -> None:
         """Say what a changed setting means; it never starts a run."""
@@ -404,54 +408,8 @@ class Panel:
     def _bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What shows the panel on a page: data by type, and metadata."""
         data, metadata = page_data(self.view.box, self.view.chart)
-        static = static_html(self._question, self.verb, self.finding)
+        static = static_html(self._question, self._verb, self.finding)
         return data | {"text/html": static, "text/plain": repr(self)}, metadata
-
-
-class RacePanel(Panel):
-    """The panel of a race: its sides are what was given, and the budget is set."""
-
-    verb, is_auto = "perfkit.race", True
-
-    def __init__(self, request: Asked, **options: Any) -> None:
-        self._request = request
-        sides = entrants(request)
-        sides.close()
-        super().__init__(to_race(sides.sides, request), **options)
-
-    def _open(self) -> Watched[Any]:
-        return open_race(
-            self._request,
-            self.controls.budget,
-            guess=self.controls.guess,
-            seed=self._seed,
-            folder=self._folder,
-            replay=self._replay,
-        )
-
-
-class DiagnosisPanel(Panel):
-    """The panel of a training of one's own."""
-
-    verb, is_auto = "perfkit.diagnose", True
-
-    def __init__(self, training: Any, **options: Any) -> None:
-        # What is no training is refused before anything is shown.
-        self._make = maker(training)
-        super().__init__(None, **options)
-
-    def _open(self) -> Watched[Any]:
-        return open_diagnosis(
-            self._make, self.controls.budget, self._seed, self._folder
-        )
-
-    def _guessed(self, finding: Recorded) -> Recorded:
-        assert isinstance(finding, Diagnosis)
-        return with_guess(finding, self.controls.guess)
-
-
-def _load_charts() -> None:
-    import perfkit.questions.gallery  # noqa: F401
 
 
 # By cell: the execution that made it, and the panel.

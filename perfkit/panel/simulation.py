@@ -54,22 +54,6 @@ _COMPARED = ("naive map", "parallel map", "prefetch", "cache", "crop while decod
 _LARGEST_BATCH, _LONGEST_MS = 1024, 1e6
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """The note of a trial on where its first batch lay."""
-
-    gpus: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stages:
-    """The note of a run on the seconds that a stage takes one core for an image."""
-
-    decode: float
-    decode_square: float
-    augment: float
-
-
 def stage_times(finding: Finding) -> Pipeline | None:
     """The stages of a ``data-pipeline`` finding, each as it was measured by itself.
 
@@ -94,8 +78,9 @@ def stage_times(finding: Finding) -> Pipeline | None:
     augment_ms = decode_ms * share_of_decoding(finding, "augment")
     if not max(train_ms, decode_ms, augment_ms) < _LONGEST_MS:
         return None
-    places = (note_as(_Place, trial.notes.get("where")) for trial in finding.trials)
-    gpu = any(place.gpus > 0 for place in places if place)
+    # Where the first batch of each trial lay.
+    notes = (trial.notes.get("where") for trial in finding.trials)
+    places = (note_as(dict[str, Any], note) or {} for note in notes)
     return Pipeline(
         read_ms=0.0,
         decode_ms=decode_ms,
@@ -103,27 +88,15 @@ def stage_times(finding: Finding) -> Pipeline | None:
         train_ms=train_ms,
         batch=batch,
         cores=cores,
-        gpu=gpu,
+        gpu=any((note_as(int, place.get("gpus")) or 0) > 0 for place in places),
     )
 
 
 def share_of_decoding(finding: Finding, stage: str) -> float:
     """A stage's time for an image, over that of decoding it; 0 where not measured."""
-    stages = note_as(_Stages, finding.notes.get("stages"))
-    if stages is None or not min(stages.decode, getattr(stages, stage)) > 0:
-        return 0.0
-    share: float = getattr(stages, stage) / stages.decode
-    return share
-
-
-def measured_rates(finding: Finding) -> str:
-    """The rates of pipelines in a finding, as a reader compares them."""
-    rates = (
-        f"{timing.variant} {units.significant(timing.rate)}"
-        for timing in finding.timings
-        if timing.variant in _COMPARED and timing.is_known
-    )
-    return ", ".join(rates)
+    stages = note_as(dict[str, float], finding.notes.get("stages")) or {}
+    seconds, decoding_s = stages.get(stage, 0.0), stages.get("decode", 0.0)
+    return seconds / decoding_s if min(seconds, decoding_s) > 0 else 0.0
 
 
 def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
@@ -151,10 +124,16 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
 
     measured: dict[str, Any] = {}
     if finding is not None and (pipeline := stage_times(finding)):
+        # As a reader compares them.
+        rates = ", ".join(
+            f"{timing.variant} {units.significant(timing.rate)}"
+            for timing in finding.timings
+            if timing.variant in _COMPARED and timing.is_known
+        )
+        square = share_of_decoding(finding, "decode_square")
         measured = {
             "pipeline": asdict(pipeline),
-            "square_ms": pipeline.decode_ms
-            * share_of_decoding(finding, "decode_square"),
-            "rates": measured_rates(finding),
+            "square_ms": square * pipeline.decode_ms,
+            "rates": rates,
         }
     return PipelineSimulator(start=asdict(Pipeline()), measured=measured)

@@ -5,7 +5,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from perfkit.panel.live_chart import joined
+from perfkit.panel.live_chart import LOST, joined
 
 _STATIC = (
     "<p>Sliders here simulate an input pipeline. To move them, open this notebook in "
@@ -41,5 +41,4 @@ class PipelineSimulator(anywidget.AnyWidget):
         display(  # type: ignore[no-untyped-call]
             {**forms[0], **static}, metadata=forms[1], raw=True
         )
-        lost = {"text/html": joined(("lost.html",)), "text/plain": ""}
-        display(lost, raw=True)  # type: ignore[no-untyped-call]
+        display(LOST, raw=True)  # type: ignore[no-untyped-call]

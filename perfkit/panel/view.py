@@ -42,7 +42,7 @@ def charts(finding: Recorded) -> str:
 QUESTION = "What slows your training?"
 
 
-def introduction(experiment: Experiment | None, budget: float | None) -> str:
+def _introduction(experiment: Experiment | None, budget: float | None) -> str:
     """What is asked, what that costs, and each variant with its code as a chip.
 
     Without an experiment it is that of a diagnosis.
@@ -51,22 +51,21 @@ def introduction(experiment: Experiment | None, budget: float | None) -> str:
     if budget is not None:
         tries = seconds_for(budget) if experiment and experiment.has_tries else 0.0
         cost = f"About {units.seconds(budget + tries)}."
-    if experiment is None:
-        about = "perfkit tries each change that may help, in fresh processes."
-        return _asked(QUESTION, f"{about} Your code stays as it is. {cost}")
-    variants, code = experiment.make_variants(), experiment.code
-    about = f"{len(variants)} variants, in fresh processes. {cost}"
-    chips = (_chip(v.name, v.changes, code.get(v.name, "")) for v in variants.values())
-    return (
-        f'{_asked(experiment.question, about)}<div class="perfkit-chips" role="group" '
-        f'aria-label="Variants">{"".join(chips)}</div>'
+    question, below = QUESTION, ""
+    about = (
+        "perfkit tries each change that may help, in fresh processes. Your code stays "
+        "as it is."
     )
-
-
-def _asked(question: str, about: str) -> str:
+    if experiment is not None:
+        question, variants = experiment.question, experiment.make_variants().values()
+        about = f"{len(variants)} variants, in fresh processes."
+        code = experiment.code
+        chips = (_chip(v.name, v.changes, code.get(v.name, "")) for v in variants)
+        group = '<div class="perfkit-chips" role="group" aria-label="Variants">'
+        below = f"{group}{''.join(chips)}</div>"
     return (
         f'<p class="perfkit-question">{escape(question)}</p>'
-        f'<p class="perfkit-cost">{escape(about)}</p>'
+        f'<p class="perfkit-cost">{escape(f"{about} {cost}")}</p>{below}'
     )
 
 
@@ -82,8 +81,7 @@ def _chip(name: str, changes: str, code: str) -> str:
 class Runs:
     """The last runs of a panel: what was set, what came of it, and their files.
 
-    Attributes:
-        table: The runs, the newest first; of one run only its links.
+    Its ``table`` has the newest first; of one run only its links.
     """
 
     def __init__(self) -> None:
@@ -116,20 +114,18 @@ class Runs:
 
 def downloads(document: Recorded, run: str) -> str:
     """Links to the page and to the finding that hold all of it: no server is asked."""
-    stem = document.path.stem if document.path else "finding"
-    page = _download(f"{stem}.html", "text/html", findings_page([document]), run)
-    file = _download(f"{stem}.json", "application/json", to_json(document), run)
-    return f"{page} \N{MIDDLE DOT} {file}"
-
-
-def _download(name: str, kind: str, text: str, run: str) -> str:
-    """A link that saves this text under this name."""
-    noun = "page" if kind == "text/html" else "finding"
-    return (
-        f'<a download="{escape(name)}" aria-label="Download {noun} of {run}" '
-        f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
-        f"Download {noun}</a>"
-    )
+    stem = escape(document.path.stem if document.path else "finding")
+    links = []
+    for noun, end, kind, text in (
+        ("page", "html", "text/html", findings_page([document])),
+        ("finding", "json", "application/json", to_json(document)),
+    ):
+        links.append(
+            f'<a download="{stem}.{end}" aria-label="Download {noun} of {run}" '
+            f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
+            f"Download {noun}</a>"
+        )
+    return " \N{MIDDLE DOT} ".join(links)
 
 
 def static_html(question: str, verb: str, document: Recorded | None) -> str:
@@ -140,9 +136,7 @@ def static_html(question: str, verb: str, document: Recorded | None) -> str:
             "JupyterLab, Jupyter Notebook or VS Code to use the panel; where it does "
             f"not appear, <code>{verb}(...)</code> does the same.</p>"
         )
-    from perfkit.questions.gallery import chart
-
-    return in_html(document.report, figure=chart(document).in_page())
+    return document._repr_html_()
 
 
 READY = "Ready: press Run."
@@ -153,18 +147,8 @@ NOTHING = "Stopped before a trial ended, so there is nothing to keep."
 class View:
     """What a reader sees and presses, with a sentence on what the panel does.
 
-    Args:
-        controls: What can be set.
-
-    Attributes:
-        asked: The question, what it costs, and the variants, as HTML.
-        run: Starts a run.
-        stop: Ends it.
-        settings: All that is set, in a line that unfolds the controls.
-        chart: What the panel does, how far it is, and the live chart.
-        card: The report with its charts, as HTML.
-        runs: The last runs.
-        box: All of it.
+    ``asked`` is the question with its variants; ``settings`` says all that is set, and
+    unfolds the controls; ``card`` is the report with its charts.
     """
 
     def __init__(self, controls: Controls) -> None:
@@ -172,7 +156,7 @@ class View:
         self.asked, self.card = widgets.HTML(), widgets.HTML()
         self.chart, self.runs, self.box = LiveChart(), Runs(), widgets.VBox()
         self.box.add_class("perfkit-panel")
-        self.run = _button("Run", "Measure with these settings", "primary")
+        self.run = _button("Run", "Measure with these settings")
         self.stop = _button("Stop", "End the run and keep its results")
         self.settings = widgets.ToggleButton(
             tooltip="Show or hide the settings", layout=widgets.Layout(width="auto")
@@ -188,7 +172,7 @@ class View:
 
     def ask(self, experiment: Experiment | None) -> None:
         """Show what is set, and what that asks."""
-        self.asked.value = introduction(experiment, self._controls.budget)
+        self.asked.value = _introduction(experiment, self._controls.budget)
         self.settings.description = f"Settings: {self._controls.summary()}"
 
     def say(self, state: str) -> None:
@@ -254,20 +238,13 @@ def _answer_at_once(*pressed: Any) -> None:
             vars(widget.comm).pop("_reply_subshell_id", None)
 
 
-def _button(label: str, tooltip: str, style: str = "") -> Any:
-    """A button with a label, a tooltip and, if it is the first one, a style."""
+def _button(label: str, tooltip: str) -> Any:
     layout = widgets.Layout(width="7.5em")
-    labels = {"description": label, "tooltip": tooltip}
-    return widgets.Button(**labels, button_style=style, layout=layout)
+    return widgets.Button(description=label, tooltip=tooltip, layout=layout)
 
 
 class ChartDisplay(Display):
-    """Draws a run on a live chart, once its variants and its budget are known.
-
-    Args:
-        session: What runs.
-        chart: Where it is drawn.
-    """
+    """Draws a run on a live chart, once its variants and its budget are known."""
 
     def __init__(self, session: Watched[Recorded], chart: LiveChart) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ def find_class(name: str) -> type[Experiment]:
 
 
 @functools.cache
-def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
+def charts_of(name: str) -> Mapping[str, Kind]:
     """The charts that only the findings of one experiment have, by name.
 
     They are ``KINDS`` of the module ``charts`` in the experiment's folder, if any.
@@ -89,7 +89,7 @@ def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
     is_folder = hasattr(sys.modules.get(room), "__path__")
     if not is_folder or importlib.util.find_spec(place) is None:
         return {}
-    kinds: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
+    kinds: Mapping[str, Kind] = importlib.import_module(place).KINDS
     return kinds
 
 

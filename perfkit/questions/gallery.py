@@ -14,7 +14,6 @@ from perfkit.charts.parts import (
 from perfkit.charts.rates import rates, ratios
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
-from perfkit.findings.record import Finding
 from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.store import RECORDED, Recorded, finding_of
 from perfkit.questions import charts_of
@@ -23,7 +22,7 @@ __all__ = ["COMMON", "Figure", "chart", "kinds"]
 
 
 # The charts of any finding, in the order in which a report shows them.
-COMMON: dict[str, Kind[Finding]] = {
+COMMON: dict[str, Kind] = {
     "rates": Kind(
         rates, "How fast each variant is", lambda f: not has_microbenchmarks(f)
     ),
@@ -74,7 +73,7 @@ def kinds(finding: Recorded) -> dict[str, str]:
     return {name: kind.title for name, kind in available.items() if kind.fits(measured)}
 
 
-def _kinds_of(document: Recorded) -> dict[str, Kind[Finding]]:
+def _kinds_of(document: Recorded) -> dict[str, Kind]:
     """The kinds of chart that there are for findings of this kind, in their order."""
     specific = charts_of(finding_of(document).experiment)
     first = {name: kind for name, kind in specific.items() if kind.leads}

@@ -11,7 +11,7 @@ from perfkit.errors import BadParameterError
 from perfkit.questions import charts_of, experiments, gallery
 from perfkit.questions.replay import BROUGHT
 from tests.findings.made import failed, finding, samples, trial
-from tests.training.diagnose.diagnosed import diagnosis, gain
+from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.profile.profiled import profile
 
 EVERY = [("data-pipeline", kind) for kind in gallery.COMMON]
@@ -84,20 +84,6 @@ NO_PLANS = [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}]
 def test_a_plan_that_is_missing_says_so(note, said):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
     assert gallery.plan(made).alt.endswith(said)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        diagnosis(causes=(), together=None, ceiling=None),
-        diagnosis(ceiling=gain(0.4, 0.5)),
-        diagnosis(step=None),
-    ],
-)
-def test_what_a_diagnosis_has_run_is_drawn_as_that_of_a_finding(found):
-    assert {"rates", "ratios", "timeline"} <= set(gallery.kinds(found))
-    for kind in gallery.kinds(found):
-        check(gallery.chart(found, kind))
 
 
 @pytest.mark.parametrize(

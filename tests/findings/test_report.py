@@ -99,7 +99,7 @@ def test_how_much_how_sure_and_what_to_type():
     assert in_text(Report(verdict=verdict)).splitlines() == [
         "Cache the images.",
         "This is 1.7 times as fast. Sure: 1.5 to 2.0.",
-        *("  train.py, lines 3-4", "    a", "  - b", "  + c", "    x"),
+        *("train.py, lines 3-4", "    a", "  - b", "  + c", "    x"),
         "! It takes memory.",
     ]
     html = in_html(Report(verdict=verdict))

@@ -102,10 +102,7 @@ def finished(panel):
 
 
 def settle(panel):
-    """Return once the panel's thread has done what it was asked for, and is over."""
+    """Return once the panel's thread has done what it was asked for."""
     done = threading.Event()
     panel._worker.ask(done.set)
     assert done.wait(LONG_S)
-    for thread in threading.enumerate():
-        if thread.name == panel._worker._name:
-            thread.join(LONG_S)

@@ -38,27 +38,20 @@ def house(monkeypatch):
     return House(monkeypatch)
 
 
-@pytest.fixture
-def panel(house):
-    return perfkit.panel(make_training, budget=30)
-
-
-def test_nothing_runs_before_run_which_diagnoses_with_what_is_set(house, panel):
+def test_nothing_runs_before_run_which_diagnoses_with_what_is_set_and_shows_it(house):
+    panel = perfkit.panel(make_training, budget=30)
     settle(panel)
     assert house.asked == []
+    assert "What slows your training?" in panel.view.asked.value
     panel.controls.by_name["guess"].value = "3x"
     panel.controls.by_name["budget"].value = "45"
     panel.view.run.click()
-    assert finished(panel).guess == "3x"
-    assert house.asked == [(make_training, 45.0)]
-
-
-def test_the_report_and_its_charts_are_shown(panel):
     found = finished(panel)
+    assert found.guess == "3x"
+    assert house.asked == [(make_training, 45.0)]
     assert panel.view.chart.state == f"Finished. {found.verdict.headline}"
     assert found.verdict.headline in panel.view.card.value
     assert panel.view.card.value.count("<svg") > 1
-    assert "What slows your training?" in panel.view.asked.value
 
 
 def test_as_many_seconds_as_it_needs_are_its_budget_unless_some_are_given(house):
@@ -72,7 +65,8 @@ def test_as_many_seconds_as_it_needs_are_its_budget_unless_some_are_given(house)
     assert house.asked == [(make_training, None)]
 
 
-def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
+def test_what_the_training_raised_is_shown_with_its_own_lines(house):
+    panel = perfkit.panel(make_training, budget=30)
     error = RunError("The training raised KeyError: 'price'")
     error.add_note("Traceback (most recent call last):\n  there")
     house.fails = error

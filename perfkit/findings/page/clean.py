@@ -47,7 +47,6 @@ class Pictures:
     """Takes pictures into a page; one named twice is in it twice.
 
     Attributes:
-        folder: Of the notebook.
         attached: To the cell at hand: by a picture's name, base64 by its type.
         bytes_left: What the page has left for pictures; from the first that does not
             fit on, there are none.
@@ -73,11 +72,11 @@ class Pictures:
 
     def _find(self, address: str) -> str:
         if match := _DATA.fullmatch(address):
-            return encoded(match[1])
+            return _decoded(match[1])
         if address.startswith("attachment:"):
             forms = self.attached.get(unquote(address.partition(":")[2]), {})
             for text in (text for kind, text in forms.items() if kind in _BEGINS):
-                return encoded(str(text))
+                return _decoded(str(text))
             raise NoPictureError("a picture that is not attached")
         if not address or _ELSEWHERE.match(address):
             raise NoPictureError("a picture from elsewhere, left out")
@@ -99,12 +98,8 @@ class Pictures:
             raise NoPictureError(f"the picture {name}, which cannot be read") from None
 
 
-def encoded(text: str) -> str:
-    """The URI of a picture that is given in base64.
-
-    Raises:
-        NoPictureError: It is none.
-    """
+def _decoded(text: str) -> str:
+    """The URI of a picture that is given in base64."""
     try:
         return _uri_of(base64.b64decode("".join(text.split()), validate=True))
     except ValueError:
@@ -215,10 +210,7 @@ _LONGEST_ALT = 2000
 def clean(markup: str, pictures: Pictures, alt: str = "") -> Markup:
     """Keep of some HTML or SVG what is harmless in a page.
 
-    Args:
-        markup: From a notebook, a file or a library.
-        pictures: Gives the picture that stands at an address.
-        alt: What pictures show that do not say so themselves.
+    ``alt`` is what pictures show that do not say so themselves.
     """
     if _is_excessive(markup):
         return Markup('<p class="missing">This part is too large to show.</p>')

@@ -4,7 +4,6 @@ The file needs no network and no script. It is made from finished results: nothi
 run for it.
 """
 
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,13 @@ from markupsafe import Markup
 from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings import reports
 from perfkit.findings.account import Account
-from perfkit.findings.report import Fold, Report, folds_in_html, in_html, render
+from perfkit.findings.report import (
+    Report,
+    beside_chart,
+    folds_in_html,
+    in_html,
+    render,
+)
 from perfkit.findings.shown import Picture, pictures
 from perfkit.findings.store import (
     RECORDED,
@@ -67,17 +72,16 @@ def export(
             for a page.
         MissingPartError: The extra "lab", which a notebook needs, is not installed.
     """
-    documents = [_read(source) for source in _listed(sources)]
+    is_one = isinstance(sources, str | Path) or not isinstance(sources, Iterable)
+    items: Any = [sources] if is_one else sources
+    documents = [_read(source) for source in items]
     files = [source.path for source in documents if source.path is not None]
-    place = _beside(files, len(documents)) if path is None else path
+    if path is None and len(documents) != 1:
+        raise BadParameterError("A page of several findings needs a name; give one.")
+    if path is None and not files:
+        raise BadParameterError("This finding is not saved; give the page a name.")
+    place = files[0].with_suffix(".html") if path is None else path
     return save(place, lambda: _page(documents), files)
-
-
-def _listed(sources: Any) -> list[Any]:
-    """One source as a list of one."""
-    if isinstance(sources, str | Path) or not hasattr(sources, "__iter__"):
-        return [sources]
-    return list(sources)
 
 
 def _read(source: Any) -> Recorded | Account | Notebook:
@@ -102,14 +106,6 @@ def _read(source: Any) -> Recorded | Account | Notebook:
     raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
 
 
-def _beside(files: Sequence[Path], count: int) -> Path:
-    if count != 1:
-        raise BadParameterError("A page of several findings needs a name; give one.")
-    if not files:
-        raise BadParameterError("This finding is not saved; give the page a name.")
-    return files[0].with_suffix(".html")
-
-
 def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
@@ -127,13 +123,9 @@ def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A report as a page holds it.
+    """A report as a page holds it, with its chart: one sheet of paper.
 
-    Attributes:
-        title: What it says, as text.
-        report: What a colleague reads first, with its chart: one sheet of paper.
-        appendix: The other charts and all that a notebook folds away, laid open.
-        about: What it was measured on, and when.
+    The appendix holds the other charts and all that a notebook folds away, laid open.
     """
 
     title: str
@@ -143,20 +135,13 @@ class Page:
 
 
 def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Page:
-    """Prepare a report for a page, the chart that stands with it first.
-
-    Its heading is of that level.
-    """
+    """Prepare a report for a page under a heading of this level; its chart is first."""
     svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
-    summary = replace(report, folds=(), foot=(report.repeat,))
-    folds, table = report.filled, report.table
-    if first and report.charted and table and table.rows:
-        # The chart has its rows.
-        summary = replace(summary, table=None)
-        folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
+    folded = beside_chart(report) if first else report
+    summary = replace(folded, folds=(), foot=(report.repeat,))
     charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
-    appendix = [charts, *later, folds_in_html(folds, level=level + 1)]
+    appendix = [charts, *later, folds_in_html(folded.filled, level=level + 1)]
     line = Markup('<p class="machine">{}</p>')
     below = Markup().join(line.format(printable(text)) for text in report.foot)
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
@@ -178,28 +163,24 @@ def of_finding(document: Recorded | Account, *, level: int = 1) -> Page:
     return page_of(report, pictures(document), level=level)
 
 
-def laid_out(pages: Sequence[Page], title: str = "") -> str:
+def laid_out(pages: Sequence[Page]) -> str:
     """Lay one report or several out as a page."""
-    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
+    title = pages[0].title if len(pages) == 1 else f"{len(pages)} findings"
+    return render("reports.html.j2", pages=pages, title=title)
 
 
 def findings_page(findings: Sequence[Recorded | Account]) -> str:
     """Lay one or several of what ``of_finding`` takes out as a page."""
-    if len(findings) == 1:
-        return laid_out([of_finding(findings[0])])
-    pages = [of_finding(finding, level=2) for finding in findings]
-    return laid_out(pages, f"{len(pages)} findings")
+    level = 1 if len(findings) == 1 else 2
+    return laid_out([of_finding(finding, level=level) for finding in findings])
 
 
 def save(
     path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
 ) -> Path:
-    """Make a page and write it; what was there before stays until it is whole.
+    """Write a page, made once it is known that it can go there, of these files.
 
-    Args:
-        path: Where to.
-        make: Makes it, once it is known that it can go there.
-        sources: The files that it is made from.
+    What was there before stays until the page is whole.
 
     Raises:
         BadFileError: It cannot be written.
@@ -207,13 +188,8 @@ def save(
             it is one of the sources.
     """
     path = Path(os.path.expanduser(path))
-    _check(path, sources)
-    return write_as(path, make().encode(), "page")
-
-
-def _check(path: Path, sources: Iterable[Path]) -> None:
     name = plain(str(path))
-    if any(_is_same_file(path, source) for source in sources):
+    if os.path.realpath(path) in map(os.path.realpath, sources):
         raise BadParameterError(f"{name} is the page's source; give another name.")
     if path.is_dir() or path.suffix.lower() not in _ENDS:
         raise BadParameterError(
@@ -223,10 +199,4 @@ def _check(path: Path, sources: Iterable[Path]) -> None:
         raise BadParameterError(
             f"There is no folder {plain(str(path.parent))} to write {name} into."
         )
-
-
-def _is_same_file(path: Path, source: Path) -> bool:
-    try:
-        return path.samefile(source)
-    except OSError:
-        return path.absolute() == source.absolute()
+    return write_as(path, make().encode(), "page")

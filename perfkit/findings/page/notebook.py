@@ -40,11 +40,10 @@ _ANSWER = re.compile(
 )
 # What stands above a report says what was compared.
 _HEADING = re.compile(r"<h[2-6][^>]*>(.*?)</h[2-6]>", re.DOTALL)
-_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # Of several forms of the same thing, the first that shows anything.
 _FORMS = (
-    *("text/html", "image/svg+xml", *_PICTURES),
-    *("text/markdown", "text/plain"),
+    *("text/html", "image/svg+xml", "image/png", "image/jpeg", "image/gif"),
+    *("image/webp", "text/markdown", "text/plain"),
 )
 _LONGEST_ALT = 300
 # Of what is longer the beginning and the end are shown.

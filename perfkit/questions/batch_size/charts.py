@@ -109,7 +109,7 @@ def _has_sizes(finding: Finding) -> bool:
     return bool(result_of(finding).rates)
 
 
-KINDS: dict[str, Kind[Finding]] = {
+KINDS: dict[str, Kind] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
     "steps": Kind(step_costs, "What a step costs", _has_sizes),
 }

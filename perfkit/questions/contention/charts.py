@@ -75,7 +75,7 @@ def _draw(axes: Axes, sign: str, readings: Signs) -> None:
     canvas.note(axes, sign, (0, 1), (0, 10), fontsize=SMALL, fontweight="bold")
 
 
-KINDS: dict[str, Kind[Finding]] = {
+KINDS: dict[str, Kind] = {
     "signs": Kind(
         signs,
         "What the counters and the steps show",

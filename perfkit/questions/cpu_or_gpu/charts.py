@@ -75,7 +75,7 @@ def _draw_curve(axes: Axes, curve: Curve, crossing: Crossing) -> None:
         curves.upright(axes, crossing.width, words, colour=GREEN)
 
 
-KINDS: dict[str, Kind[Finding]] = {
+KINDS: dict[str, Kind] = {
     "crossover": Kind(
         crossover,
         "From which size on the second device pays",

@@ -57,7 +57,7 @@ def _steps(count: float) -> str:
     return units.count(f"{count:,.0f}", "step")
 
 
-KINDS: dict[str, Kind[Finding]] = {
+KINDS: dict[str, Kind] = {
     "losses": Kind(
         losses, "Does each learn the same", lambda f: bool(drawable_pairs(f))
     ),

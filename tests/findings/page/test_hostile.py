@@ -4,10 +4,9 @@ import pytest
 
 from perfkit.findings import store
 from perfkit.findings.page.export import export, findings_page
-from tests.findings import made
 from tests.findings.page import hostile
-from tests.findings.page.books import book, code, result, write
-from tests.findings.page.pages import ALLOWED, POLICY, Page, problems
+from tests.findings.page.books import book, write
+from tests.findings.page.pages import POLICY, Page, problems
 
 FINDING, NOTEBOOKS = hostile.finding(), hostile.notebooks()
 
@@ -49,30 +48,3 @@ def test_a_hostile_file_name_and_several_findings_are_harmless(tmp_path):
 def test_the_check_of_this_file_sees_what_is_harmful(html):
     assert problems(POLICY) == []
     assert problems(POLICY + html) != []
-
-
-# With nothing to draw.
-NOTHING = made.finding({}, rounds=0)
-
-
-def of_a_notebook(folder):
-    shown = book("# T", code("1", result(made.finding())))
-    return export(write(shown, folder / "a.ipynb")).read_text(encoding="utf-8")
-
-
-PAGES = {
-    "a report": lambda folder: findings_page([NOTHING]),
-    "several": lambda folder: findings_page([NOTHING, NOTHING]),
-    "a notebook": of_a_notebook,
-}
-
-
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-def test_a_page_allows_no_script_and_no_request(page, tmp_path):
-    html = page(tmp_path)
-    assert problems(html) == []
-    (policy,) = [a["content"] for a in Page(html).all("meta") if "http-equiv" in a]
-    assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == ALLOWED
-    # What stands before it a browser would load without it.
-    before = Page(html.partition("<meta http-equiv")[0])
-    assert [tag for tag, _ in before.elements] == ["html", "head", "meta"]

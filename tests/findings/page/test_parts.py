@@ -9,7 +9,6 @@ from perfkit.findings.page.clean import (
     LARGEST_BYTES,
     NoPictureError,
     Pictures,
-    encoded,
 )
 from perfkit.findings.page.notebook import markdown, terminal
 from tests.findings.page.books import PNG
@@ -96,9 +95,3 @@ def test_pictures_from_elsewhere_are_not(address, why, tmp_path):
     (home / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(LARGEST_BYTES))
     with pytest.raises(NoPictureError, match=why):
         Pictures(home).uri(address.format(outside=outside))
-
-
-@pytest.mark.parametrize("value", [7, None, {"a": 1}, [1, 2], "", "!"])
-def test_what_is_no_picture_is_not_shown(value):
-    with pytest.raises(NoPictureError, match="cannot be read"):
-        encoded(str(value))
