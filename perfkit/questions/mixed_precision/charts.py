@@ -10,7 +10,7 @@ from perfkit.charts.canvas import Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import one_line
 from perfkit.questions import result_of
-from perfkit.questions.mixed_precision.verdict import Pairs, PrecisionResult, Rows
+from perfkit.questions.mixed_precision import Pairs, PrecisionResult, Rows
 from perfkit.questions.shared.precision import FLOAT32
 
 _MOST, _LARGEST_LOSS = 4, 1e6

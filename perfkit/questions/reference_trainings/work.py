@@ -18,7 +18,7 @@ from perfkit.engine.tick import READY, Note, Pause, Yielded, every
 from perfkit.errors import PerfkitError
 from perfkit.questions.shared import benchmark, cache, images
 from perfkit.questions.shared.benchmark import calls_of_a_tick
-from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import (
@@ -216,11 +216,8 @@ def resident(reference: Reference) -> Iterator[Yielded]:
 
 def build(reference: Reference) -> tuple[Step, Steps, Note]:
     """A step on a batch, several of them in one call, and the note on the training."""
-    precision, model = PRECISIONS[reference.dtype], MODELS[reference.model]
-    precision.choose()
-    keras.utils.set_random_seed(SEED)
-    network, optimizer = model.build(), precision.optimizer()
-    optimizer.build(network.trainable_variables)
+    model = MODELS[reference.model]
+    network, optimizer = PRECISIONS[reference.dtype].build(model, SEED)
     plain = step_of(network, optimizer)
     batch = (
         tf.TensorSpec([None, *model.shape], tf.float32),

@@ -13,7 +13,8 @@ from perfkit.machine.limits import amounts_of
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS, Model
+from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
 
 # Bytes by the names that Linux has for them; elsewhere nobody tells.
 _STATUS = Path("/proc/self/status")
@@ -63,7 +64,7 @@ _DIFFERENT = 64
 def training(name: str, batch: int, steps: int = _ENDLESS) -> Iterator[Yielded]:
     """Train a fresh network on one batch, which is in memory, for so many steps."""
     at_start, model = start(), MODELS[name]
-    network, optimizer = _built(model)
+    network, optimizer = PRECISIONS[FLOAT32].build(model)
     examples = filled(*model.batch(min(batch, _DIFFERENT)), batch)
     yield from fitted(network, optimizer, examples, at_start, steps)
 
@@ -117,12 +118,6 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
     yield Note("batch", batch)
     yield from training(name, batch, STEPS_TO_FILL)
-
-
-def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
-    network, optimizer = model.build(), keras.optimizers.Adam()
-    optimizer.build(network.trainable_variables)
-    return network, optimizer
 
 
 def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":

@@ -12,6 +12,7 @@ from perfkit.machine.record import Gpu, visible_gpus
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.models import Model
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
@@ -47,14 +48,6 @@ class Precision:
         """The dtype that layers compute in, such as ``"bfloat16"``."""
         return _MIXED.get(self.policy, self.policy)
 
-    def choose(self) -> None:
-        """Let all that this process builds from now on compute in this precision.
-
-        It has to come before the first operation, which reads the settings.
-        """
-        use_tf32(self.tensor_float_32)
-        use_policy(self.policy)
-
     @property
     def line(self) -> str:
         """The line that chooses it."""
@@ -62,10 +55,23 @@ class Precision:
             return code_of(use_tf32, enabled=False)
         return code_of(use_policy, policy=self.policy)
 
-    def optimizer(self) -> "keras.Optimizer":
-        """Adam, and around it what ``compile`` puts there for float16."""
-        adam = keras.optimizers.Adam()
-        return scaled(adam) if self.policy == FLOAT16 else adam
+    def build(
+        self, model: Model, seed: int = 0
+    ) -> "tuple[keras.Model, keras.Optimizer]":
+        """A fresh network, and Adam with everything it needs.
+
+        Let it come before the first operation, which reads the settings. All that this
+        process builds later computes in this precision, too.
+        """
+        use_tf32(self.tensor_float_32)
+        use_policy(self.policy)
+        keras.utils.set_random_seed(seed)
+        network, optimizer = model.build(), keras.optimizers.Adam()
+        if self.policy == FLOAT16:
+            # As ``compile`` does.
+            optimizer = scaled(optimizer)
+        optimizer.build(network.trainable_variables)
+        return network, optimizer
 
 
 def use_tf32(enabled: bool) -> None:
