@@ -27,7 +27,6 @@ from perfkit.questions.convolution.variants import (
     CHOICES,
     FLOAT,
     GROUPS,
-    SHORT,
     VARIANTS,
     Method,
     Problem,
@@ -41,11 +40,6 @@ from perfkit.questions.shared.words import fact, quoted
 Function = Callable[[Any, Any, int, str], Any]
 ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
 MEMORY = "memory limit"
-_LIMITS = {
-    ARITHMETIC: "A large matrix product: the speed limit for direct sums.",
-    MEMORY: "A large sum: the speed limit of memory.",
-    BFLOAT16: "The large matrix product on bfloat16 numbers.",
-}
 # Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
 # A call is not timed if it takes more than this many calls of the baseline.
@@ -112,11 +106,7 @@ class Convolution(Experiment):
             )
             for name, method in methods.items()
         }
-        limits = {
-            name: Variant(name, work, changes)
-            for name, (work, changes) in self._limits.items()
-        }
-        return variants | limits
+        return variants | {limit.name: limit for limit in self._limits()}
 
     def prepare(self) -> Iterator[Yielded]:
         """Compare every answer with float64; refuse what is wrong or too slow."""
@@ -135,13 +125,37 @@ class Convolution(Experiment):
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
-    def result(self, measured: Measurement) -> "Result":
-        """How near each variant comes to the limits."""
-        return Result(shares=shares_of(measured, self.problem))
-
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
-        return _judge(measured, self.problem, self.result(measured))
+        race, problem = (
+            Race(measured, CHOICES, "images", "This convolution"),
+            self.problem,
+        )
+        if not race.ranked:
+            return race.verdict()
+        shares = shares_of(measured, problem)
+        first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
+        winners = first_calls.pop(race.winner, "")
+        warning = f"The first call of {quoted(race.winner)} takes {winners}."
+        verdict = race.verdict(
+            warnings=(warning,) if winners else (),
+            facts=(
+                *(_held_up(n, near) for n, near in shares.items() if "compute" in near),
+                *(
+                    Fact(f"First call, {quoted(n)}", s)
+                    for n, s in first_calls.items()
+                    if s
+                ),
+            ),
+            next=_next(race, shares),
+        )
+        if race.won or verdict.sure in ("not known yet", ""):
+            return verdict
+        # What computes something else may be faster, and stands in the same table.
+        equals = (
+            f"Keep {quoted(BASELINE)}: no variant with the same result is shown to be"
+        )
+        return replace(verdict, headline=f"{equals} faster.")
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -150,21 +164,18 @@ class Convolution(Experiment):
         methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
-    @property
-    def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
-        """The limits of the machine: the work of each, and a sentence about it."""
-        base = VARIANTS[BASELINE]
-        flops, traffic = self.problem.flops, base.traffic(self.problem)
+    def _limits(self) -> Iterator[Variant]:
+        """The limits of the machine."""
+        flops, base = self.problem.flops, VARIANTS[BASELINE]
         product = functools.partial(trials.multiplying, flops)
-        total = functools.partial(trials.moving, traffic)
-        limits = {
-            ARITHMETIC: (product, _LIMITS[ARITHMETIC]),
-            MEMORY: (total, _LIMITS[MEMORY]),
-        }
+        does = "A large matrix product: the speed limit for direct sums."
+        yield Variant(ARITHMETIC, product, does)
+        total = functools.partial(trials.moving, base.traffic(self.problem))
+        yield Variant(MEMORY, total, "A large sum: the speed limit of memory.")
         if any(method.precision == "bfloat16" for method in self._methods.values()):
             short = functools.partial(trials.multiplying, flops, "bfloat16")
-            limits[BFLOAT16] = short, _LIMITS[BFLOAT16]
-        return limits
+            does = "The large matrix product on bfloat16 numbers."
+            yield Variant(BFLOAT16, short, does)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         call = self._methods[name].call(self.problem)
@@ -198,20 +209,6 @@ _NEXT: dict[Bound, str] = {
     "overhead": "It is overhead-bound, so give each call more work: a larger batch, or "
     "the whole model in one `tf.function`.",
 }
-# Added above 100 % of the limit, which is the speed of one large product.
-_ABOVE = "; Winograd and FFT need fewer operations than counted"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """How near to the machine's limits each variant comes.
-
-    The shares are those of what a large matrix product reaches, of the memory's speed,
-    and of a call that is left without work, as far as they are known; the fastest
-    variant comes first.
-    """
-
-    shares: dict[str, Shares]
 
 
 def bound_of(shares: Shares) -> Bound:
@@ -228,7 +225,11 @@ def bound_of(shares: Shares) -> Bound:
 
 
 def shares_of(measured: Measurement, problem: Problem) -> dict[str, Shares]:
-    """How near each comes to the limits, the fastest first."""
+    """How near each variant comes to the limits, as far as known; the fastest first.
+
+    A share is that of what a large matrix product reaches, of the memory's speed, or of
+    a call that is left without work.
+    """
     rates = {
         timing.variant: timing.rate
         for timing in measured.timings
@@ -261,49 +262,13 @@ def _method(name: str) -> Method:
     return VARIANTS.get(name, VARIANTS[BASELINE])
 
 
-def _judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
-    """Say which way is fastest, how near to the limits, and what holds it up."""
-    race = Race(measured, CHOICES, "images", "This convolution")
-    if not race.ranked:
-        return race.verdict()
-    first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
-    winners = first_calls.pop(race.winner, "")
-    warning = f"The first call of {quoted(race.winner)} takes {winners}."
-    verdict = replace(
-        race.verdict(
-            warnings=(warning,) if winners else (),
-            next=_next(measured, race, result),
-        ),
-        facts=(
-            *(
-                _held_up(n, near)
-                for n, near in result.shares.items()
-                if "compute" in near
-            ),
-            *(Fact(f"First call, {quoted(n)}", s) for n, s in first_calls.items() if s),
-        ),
-    )
-    if race.won or verdict.sure in ("not known yet", ""):
-        return verdict
-    # What computes something else may be faster, and stands in the same table.
-    equals = f"Keep {quoted(BASELINE)}: no variant with the same result is shown to be"
-    return replace(verdict, headline=f"{equals} faster.")
-
-
-def _next(measured: Measurement, race: Race, result: Result) -> str:
+def _next(race: Race, shares: Mapping[str, Shares]) -> str:
     if race.winner == OWN:
         return "Measure it inside your model."
     best = race.winner or BASELINE
-    if race.is_open or best not in result.shares:
+    if race.is_open or best not in shares:
         return ""
-    sentences = [_NEXT.get(bound_of(result.shares[best]), "")]
-    compared = measured.compare(SHORT, BASELINE)
-    if compared and compared.verdict == "faster":
-        sentences.append(
-            f"If 2 or 3 digits are enough, {quoted(SHORT)} runs "
-            f"{compared.as_fast_as} {quoted(BASELINE)}."
-        )
-    return " ".join(filter(None, sentences))
+    return _NEXT.get(bound_of(shares[best]), "")
 
 
 def _held_up(name: str, near: Shares) -> Fact:
@@ -313,8 +278,7 @@ def _held_up(name: str, near: Shares) -> Fact:
     if share is None:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
-    above = _ABOVE if bound == "compute" and share.low > 1 else ""
-    return replace(row, value=_HELD_UP[bound].format(row.value, limit) + above)
+    return replace(row, value=_HELD_UP[bound].format(row.value, limit))
 
 
 def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
