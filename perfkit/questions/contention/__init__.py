@@ -22,7 +22,7 @@ from perfkit.findings.text import as_sentence
 from perfkit.questions import result_of
 from perfkit.questions.base import Experiment
 from perfkit.questions.contention import loads, signs
-from perfkit.questions.contention.loads import DISK, GPU, LOADS, Job
+from perfkit.questions.contention.loads import DISK, GPU, LOADS
 from perfkit.questions.contention.signs import MYSTERY, QUIET, Readings
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
@@ -70,17 +70,13 @@ class Contention(Experiment):
 
         With ``mystery`` there is one other variant, and nothing tells what slows it.
         """
-        does = {QUIET: "The training alone."}
-        if not self.mystery:
-            does |= {name: LOADS[name].action for name in self._slow}
-        variants = dict[str, Variant]()
-        for name, changes in does.items():
-            work = functools.partial(self._train, name)
-            variants[name] = Variant(name, work, changes, QUIET)
+        slowed = {name: LOADS[name].action for name in self._slow}
         if self.mystery:
-            slowed = Variant(MYSTERY, self._sealed, "Something slows it.", QUIET)
-            variants[MYSTERY] = slowed
-        return variants
+            slowed = {MYSTERY: "Something slows it."}
+        return {
+            name: Variant(name, functools.partial(self._train, name), changes, QUIET)
+            for name, changes in ({QUIET: "The training alone."} | slowed).items()
+        }
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the file to read, and refuse loads that this machine cannot have."""
@@ -130,9 +126,9 @@ class Contention(Experiment):
             verdict = _of_worst(measured, worst, compared)
         # Of a mystery the length of a step and no more: the rest is for the reader.
         facts = [
-            Fact(f"{c.variant}: {change.sign.name}", str(change))
+            Fact(f"{c.variant}: {sign.name}", change)
             for c in compared
-            for change in readings.moved(c.variant).values()
+            for sign, change in readings.moved(c.variant).items()
             if c.variant != MYSTERY
         ]
         return replace(
@@ -150,11 +146,9 @@ class Contention(Experiment):
         words = self.variants.split(",")
         return tuple(name for name in LOADS if name in words or "all" in words)
 
-    def _sealed(self) -> Iterator[Yielded]:
-        return self._train(signs.sealed(self.mystery))
-
     def _train(self, name: str) -> Iterator[Yielded]:
-        return loads.train(Job(self.batch, LOADS.get(name), self.processes))
+        name = signs.sealed(self.mystery) if name == MYSTERY else name
+        return loads.train(self.batch, LOADS.get(name), self.processes)
 
 
 def _of_worst(

@@ -1,6 +1,5 @@
 """What counters and steps show beside a load."""
 
-import functools
 import hashlib
 import itertools
 import math
@@ -63,39 +62,6 @@ SIGNS = {s.name: s for s in (STEP, WAITING, OTHERS, CPU_TIME, HELD, READ, BUSY)}
 
 
 @dataclass(frozen=True)
-class Change:
-    """A sign when quiet and beside something, in each round that has both."""
-
-    sign: Sign
-    rounds: tuple[tuple[float, float], ...]
-
-    @functools.cached_property
-    def before(self) -> float:
-        """Its mean when quiet."""
-        return statistics.fmean(before for before, _ in self.rounds)
-
-    @functools.cached_property
-    def after(self) -> float:
-        """Its mean beside something."""
-        return statistics.fmean(after for _, after in self.rounds)
-
-    @property
-    def moved(self) -> bool:
-        """Whether it grew in every round, and far enough on average."""
-        grew = [self.sign.grew(before, after) for before, after in self.rounds]
-        # Half as far in each round: what came by once is no sign.
-        return min(grew) > 0.5 and statistics.fmean(grew) > 1
-
-    def __str__(self) -> str:
-        """Both means: ``"1.20 cores, against 0.05 cores when quiet"``."""
-        write = self.sign.write
-        return f"{write(self.after)}, against {write(self.before)} when quiet"
-
-
-Changes = dict[Sign, Change]
-
-
-@dataclass(frozen=True)
 class Readings:
     """What counters and steps showed, by variant, name of the sign and round."""
 
@@ -105,19 +71,25 @@ class Readings:
         """What a variant showed of a sign, by number of the round."""
         return self.signs.get(variant, {}).get(sign.name, {})
 
-    def changes(self, variant: str) -> Changes:
-        """Every sign that was read of a variant and of quiet in the same rounds."""
-        compared = {}
+    def moved(self, variant: str) -> dict[Sign, str]:
+        """The signs that grew, apart from the length of a step, each with both means.
+
+        They grew in every round, and far enough on average.
+        """
+        moved = {}
         for sign in SIGNS.values():
             before, after = self.rounds(sign, QUIET), self.rounds(sign, variant)
-            if rounds := [(before[r], after[r]) for r in before if r in after]:
-                compared[sign] = Change(sign, tuple(rounds))
-        return compared
-
-    def moved(self, variant: str) -> Changes:
-        """The signs that grew, apart from the length of a step."""
-        changes = self.changes(variant).items()
-        return {sign: c for sign, c in changes if sign is not STEP and c.moved}
+            both = [number for number in before if number in after]
+            grew = [sign.grew(before[number], after[number]) for number in both]
+            # Half as far in each round: what came by once is no sign.
+            far = grew and min(grew) > 0.5 and statistics.fmean(grew) > 1
+            if far and sign is not STEP:
+                then, now = (
+                    sign.write(statistics.fmean(numbers[number] for number in both))
+                    for numbers in (before, after)
+                )
+                moved[sign] = f"{now}, against {then} when quiet"
+        return moved
 
 
 def read(measured: Measurement) -> Readings:
