@@ -32,11 +32,8 @@ _HOLDS_BACK = (
 class Device:
     """Something to train on.
 
-    Attributes:
-        name: As variants have it, such as ``"all cores"``.
-        place: As TensorFlow calls it.
-        take: Makes a fresh process use it and nothing else.
-        sources: The functions of it whose lines a reader is shown.
+    Variants have its ``name``, and TensorFlow its ``place``. A fresh process that calls
+    ``take`` uses it and nothing else; a reader is shown the lines of the ``sources``.
     """
 
     name: str
@@ -100,16 +97,13 @@ class Size:
         return cost(self.width, self.batch)
 
 
-def weights(width: float) -> float:
-    """How many weights the network of a width has, without its biases."""
-    return _LAYERS * width**2 + _CLASSES * width
-
-
 def cost(width: float, batch: float) -> Cost:
     """The work of a step of the dense network, whole numbers or not."""
+    # Without biases.
+    weights = _LAYERS * width**2 + _CLASSES * width
     # Nobody needs the gradient of the examples.
-    products = 3 * weights(width) - width**2
-    touched = _PER_WEIGHT * weights(width) + _PER_ACTIVATION * batch * _LAYERS * width
+    products = 3 * weights - width**2
+    touched = _PER_WEIGHT * weights + _PER_ACTIVATION * batch * _LAYERS * width
     return Cost(steps=1.0, traffic=_FLOAT * touched, flops=2 * batch * products)
 
 
