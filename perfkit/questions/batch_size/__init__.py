@@ -161,13 +161,9 @@ class Knee:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was found of the largest batch that fits.
+    """The largest batch that fits, 0 for none, and the smallest that does not, if any.
 
-    Attributes:
-        fits: The largest that does; 0 for none.
-        fails: The smallest that does not; None where all did.
-        reason: How that one ended.
-        by_limit: Whether it ran out of memory.
+    The reason is how that one ended; ``by_limit`` says whether it ran out of memory.
     """
 
     fits: int

@@ -118,13 +118,10 @@ def _precision(method: Method, answer: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What came of trying a variant.
+    """Why a variant is not timed, or "" and seconds of a call.
 
-    Attributes:
-        why_not: Why it is not to be timed; "" where it is.
-        call_s: Seconds of a call.
-        overhead: The share of a call that one with next to no arithmetic takes; None
-            where it cannot be told.
+    The overhead is the share that a call with next to no arithmetic takes; None where
+    it cannot be told.
     """
 
     why_not: str = ""

@@ -124,16 +124,11 @@ Build = Callable[[Any, Any, Problem], Call]
 class Method:
     """How a variant computes a convolution.
 
-    Attributes:
-        name: Its name.
-        build: Makes the call that is timed; what it does before is set-up.
-        do: What choosing it means, as a sentence.
-        excluded: Whether it is never advised: its answer is another one.
-        sources: The functions whose lines a reader is shown; none for ``build`` itself.
-        against: The variant it is compared with.
-        precision: Of the numbers that it multiplies.
-        interpreted: Whether Python handles single numbers, which may take minutes.
-        scratch: Bytes that it needs besides images, kernel and answer.
+    What ``build`` does before it gives the call that is timed is set-up. One whose
+    answer is another one is ``excluded`` from advice. A reader is shown the lines of
+    the ``sources``, or of ``build`` itself. Where Python handles single numbers it is
+    ``interpreted``, and may take minutes. The ``scratch`` are bytes that it needs
+    besides images, kernel and answer.
     """
 
     name: str

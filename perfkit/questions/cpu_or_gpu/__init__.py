@@ -197,10 +197,6 @@ class Curve:
 
     It goes through the measured gains. Between them it has the shape of the fitted
     costs, where there are enough sizes to fit them.
-
-    Attributes:
-        points: The sizes measured, by width.
-        fits: What a step costs on each device that was timed with enough sizes.
     """
 
     points: tuple[Point, ...]
@@ -239,15 +235,11 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """Where the second device begins to pay.
+    """Where the second device begins to pay, with the ends of a 95 % interval.
 
-    Attributes:
-        kind: ``"from"`` a width on, ``"always"`` or ``"never"`` within what was tried,
-            ``"mixed"`` where it pays at some width and not at a larger one, ``"open"``
-            where noise hides it.
-        width: From where on, for ``"from"``.
-        low: Lower end of its 95 % interval; 0 where it may be below all widths.
-        high: Upper end of it.
+    It pays ``"from"`` a width on, ``"always"`` or ``"never"`` within what was tried.
+    ``"mixed"``: it pays at some width and not at a larger one. ``"open"``: noise hides
+    it. The lower end is 0 where it may be below all widths.
     """
 
     kind: Literal["from", "always", "never", "mixed", "open"]
@@ -273,13 +265,10 @@ class Result:
     """What a run shows.
 
     Attributes:
-        devices: The two that are compared.
-        points: Every size that both were timed with, in order.
+        points: Every size that both devices were timed with, in order.
         fits: What a step, a byte and a FLOP cost on each that has enough sizes.
-        curve: What the second gains over the width, at the batch size that most widths
-            have; None with fewer than three widths: through two there is a line, and
-            no shape.
-        crossing: Where that begins to pay.
+        curve: At the batch size that most widths have; None with fewer than three
+            widths: through two there is a line, and no shape.
     """
 
     devices: tuple[str, str]

@@ -146,14 +146,12 @@ class Method:
 
     Attributes:
         run: Trains the network it is given, without an end, and yields ticks.
-        changes: The one thing that it changes against another, in a sentence.
         read: Reads its lines from the source.
         do: The sentence that advises a mode, or says what to do about a cost; "" for
             neither.
         fix: Reads the lines to write instead of what costs time.
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
             traced again.
-        feed: That of the ``Job`` that it runs.
         xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
 

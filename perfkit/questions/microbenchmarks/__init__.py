@@ -215,13 +215,9 @@ def _why_not(bench: Benchmark) -> str:
 
 @dataclass(frozen=True)
 class Weak:
-    """A part that lags behind.
+    """A part that lags behind: what to do, and what shows it.
 
-    Attributes:
-        share: Of what it should reach; what is lowest is named first.
-        do: What to do about it, in a sentence.
-        fact: How weak it is.
-        compared: What shows that; None for a rate against a limit.
+    The share is that of what it should reach; what is lowest is named first.
     """
 
     share: float

@@ -38,17 +38,10 @@ CACHED = "maybe from memory: it does not forget here"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One piece of work of a known size.
+    """One piece of work of a known size, which a fresh process does.
 
-    Attributes:
-        group: The part of the machine that it tries.
-        name: Of the microbenchmark that it is.
-        unit: What is counted.
-        description: What is done, in a line.
-        work: Does it, in a fresh process; its examples are ``unit``.
-        peak: The most that is possible in theory; None where nobody knows.
-        tensorflow: Whether it needs TensorFlow.
-        one_core: Whether it keeps to one core.
+    Its examples are ``unit``. The peak is the most that is possible in theory; None
+    where nobody knows.
     """
 
     group: str

@@ -53,13 +53,7 @@ _MOST_AT_ONCE, _AT_ONCE = 64, 8
 class Reference:
     """One fixed training.
 
-    Attributes:
-        name: In passports, such as ``"small CNN from JPEG"``.
-        model: A name of ``perfkit.questions.shared.models``.
-        batch: Examples in a step.
-        together: Steps in one call, where a call makes several.
-        feed: Where its examples come from.
-        dtype: What Keras calls the precision it trains in.
+    Its name stands in passports. A call that makes several steps makes ``together``.
     """
 
     name: str

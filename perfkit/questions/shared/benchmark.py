@@ -43,10 +43,8 @@ def repeated(
 ) -> Iterator[Yielded]:
     """Call without an end; as many calls make a tick as take long enough together.
 
-    Args:
-        call: Does the work; called at least twice before it is ready.
-        examples: What one call counts.
-        sync: Waits for the device, once a tick.
+    It was called at least twice before it is ready. ``sync`` waits for the device, once
+    a tick.
     """
     count = calls_of_a_tick(call, sync)
     yield READY

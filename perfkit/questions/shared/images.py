@@ -162,14 +162,9 @@ Skipped = dict[str, tuple[str, ...]]
 class Images:
     """Images that can be decoded, and what was left out.
 
-    Attributes:
-        paths: One file each.
-        labels: The class of each, a position in ``classes``.
-        classes: The names of the sub-folders the files were found in.
-        shapes: Height and width of each in pixels.
-        sizes: Bytes of each file.
-        found: How many files the folder holds that are named like an image.
-        skipped: Why files were left out, with their names below the folder.
+    Of each image there are its file, its class (a position in ``classes``, the names of
+    sub-folders), height and width in pixels, and bytes. ``found`` counts the files that
+    are named like an image; ``skipped`` has those left out, by the reason.
     """
 
     paths: tuple[str, ...]
@@ -215,15 +210,11 @@ class Images:
 
 
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
-    """Choose images from a folder, check them, and keep the list for ``recall``.
+    """Choose at most ``count`` images from a folder, and keep the list for ``recall``.
 
-    Which ones is drawn by chance, but always the same. Each is decoded. Sub-folders are
-    classes; images may lie at any depth.
-
-    Args:
-        folder: Where they are.
-        count: How many at most.
-        side: Pixels that height and width must have at least.
+    Which ones is drawn by chance, but always the same. Each is decoded, and has at
+    least ``side`` pixels on either side. Sub-folders are classes; images may lie at any
+    depth.
 
     Raises:
         BadParameterError: There is no image in the folder that can be used.

@@ -30,12 +30,7 @@ NOTE = "traces"
 
 @dataclass
 class Traces:
-    """Counts the traces of one function.
-
-    Attributes:
-        steps: How often the function was called; the caller counts.
-        count: How often it was traced.
-    """
+    """Counts the traces of one function, and its calls, which the caller tells."""
 
     steps: int = 0
     count: int = 0
@@ -217,11 +212,9 @@ def ticks(
 ) -> Iterator[Told]:
     """Run ``fit`` and yield a tick whenever one is long enough.
 
-    Args:
-        fit: Calls ``model.fit`` with the callback it is given among the others.
-        examples: In a batch.
-        sync: Waits for the device; called once per tick, just before it ends.
-        stepped: Told how many steps were made, each time some are.
+    ``fit`` calls ``model.fit`` with the callback it is given among the others, on so
+    many ``examples`` in a batch. ``sync`` waits for the device, just before a tick
+    ends; ``stepped`` is told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
     tick = _OpenTick(turnstile, examples, sync, stepped)

@@ -26,15 +26,10 @@ _PICTURE = (32, 32, 3)
 
 @dataclass(frozen=True)
 class Model:
-    """A network and the examples it takes.
+    """A network and the examples it takes, by the name that parameters have.
 
-    Attributes:
-        name: As parameters have it, such as ``"small-cnn"``.
-        description: Its layers, or its examples, in a few words.
-        shape: Of one example.
-        classes: How many it tells apart.
-        build: Makes the network, untrained; its last layer gives logits in float32,
-            whatever precision the others compute in.
+    ``build`` makes it untrained. Its last layer gives logits in float32, whatever
+    precision the others compute in.
     """
 
     name: str

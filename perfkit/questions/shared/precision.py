@@ -26,11 +26,8 @@ INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
 class Precision:
     """The number format of one variant.
 
-    Attributes:
-        name: In charts, files and on the command line.
-        changes: The one thing it changes, in a sentence.
-        policy: Keras's name for the dtypes of the layers.
-        tensor_float_32: Whether a GPU may round the factors of a float32 product.
+    The policy is Keras's name for the dtypes of the layers. With TF32 a GPU may round
+    the factors of a float32 product.
     """
 
     name: str
@@ -127,13 +124,10 @@ PRECISIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What decides which precision is fast.
+    """What decides which precision is fast; None where it is not known.
 
-    Attributes:
-        instructions: Of the processor; None where they are not known.
-        gpu: The name of the GPU that computes; "" for none.
-        capability: Its compute capability; None where it is not known.
-        allowed: The most that oneDNN may use of the processor, where somebody set it.
+    ``gpu`` is the name of the one that computes, "" for none; ``allowed`` is the most
+    that oneDNN may use of the processor, where somebody set it.
     """
 
     instructions: tuple[str, ...] | None = None

@@ -29,9 +29,8 @@ _SHORT = "Give the run more seconds: no trial reached steady steps."
 class Choice:
     """A variant that a reader may choose.
 
-    Attributes:
-        do: What choosing it means, as a sentence: ``"Cache the decoded images."``
-        code: Its lines, as a reader types them; or what reads them from the source.
+    ``do`` says in a sentence what that means: ``"Cache the decoded images."`` The code
+    are its lines, as a reader types them, or what reads them from the source.
     """
 
     do: str
