@@ -119,8 +119,28 @@ class BatchSize(Experiment):
         return read_result(measured, self.batches, limit)
 
     def verdict(self, measured: Measurement) -> Verdict:
-        """Say which batch is large enough, and what else the run has shown."""
-        return _judge(measured, self.result(measured), self.model)
+        """Say which batch is large enough, by how much, and how large one may be."""
+        result = self.result(measured)
+        knee, search, because = result.knee, result.search, failures(measured)
+        verdict = _answer(measured, result, knee, self.model) if knee else _NOTHING
+        facts = [
+            Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
+            for size, peak in result.memory
+        ]
+        if search and search.fails:
+            facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
+            if not search.by_limit:
+                cause = (
+                    f"Memory may or may not have ended the batch of {search.fails:,}."
+                )
+                because = (cause, *because)
+        largest = (_largest(search, result.limit),) if search else ()
+        return replace(
+            verdict,
+            warnings=tuple(filter(None, (*largest, *verdict.warnings))),
+            facts=tuple(facts),
+            because=because,
+        )
 
 
 def name_of(size: int) -> str:
@@ -229,20 +249,15 @@ def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
 def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
     """Bytes above the start at each size, the median over its trials."""
     for kind in ("gpu_peak", "resident"):
-        peaks = (
-            (size, statistics.median(amounts))
-            for size, repeats in trials.items()
-            if (amounts := _amounts(repeats, kind))
-        )
-        if above := tuple((size, peak) for size, peak in peaks if peak > 0):
-            return above
+        above = dict[int, float]()
+        for size, repeats in trials.items():
+            notes = (note_as(dict[str, int], t.notes.get("memory")) for t in repeats)
+            peaks = [note[kind] for note in notes if note and note.get(kind, -1) >= 0]
+            if peaks and (peak := statistics.median(peaks)) > 0:
+                above[size] = peak
+        if above:
+            return tuple(above.items())
     return ()
-
-
-def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
-    """Bytes of a kind that trials told of."""
-    notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
-    return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
 
 
 # Beyond this nobody trains.
@@ -317,33 +332,6 @@ _NOTHING = Verdict(
 )
 
 
-def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
-    """Say which batch is large enough, by how much, and how large one may be."""
-    # What a batch has to fit into.
-    room = "the GPU's memory"
-    if result.limit:
-        room = f"perfkit's limit of {units.size(result.limit)}"
-    knee, search = result.knee, result.search
-    verdict = _answer(measured, result, knee, model) if knee else _NOTHING
-    largest = _largest(search, room) if search else ""
-    facts = [
-        Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
-        for size, peak in result.memory
-    ]
-    unknown: tuple[str, ...] = ()
-    if search and search.fails:
-        facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
-        if not search.by_limit:
-            memory = f"Memory may or may not have ended the batch of {search.fails:,}."
-            unknown = (memory,)
-    return replace(
-        verdict,
-        warnings=tuple(filter(None, (largest, *verdict.warnings))),
-        facts=tuple(facts),
-        because=(*unknown, *failures(measured)),
-    )
-
-
 def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Verdict:
     if not knee.firm:
         return _open(knee)
@@ -407,8 +395,9 @@ def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
 
-def _largest(search: Search, room: str) -> str:
+def _largest(search: Search, limit: int) -> str:
     """How large a batch may be; "" where that is not known."""
+    room = f"perfkit's limit of {units.size(limit)}" if limit else "the GPU's memory"
     if search.fails is None:
         return f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
     if not search.by_limit:

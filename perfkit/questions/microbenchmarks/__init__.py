@@ -59,13 +59,11 @@ _ON_CORES = (
 _BUSY = 0.1
 _NOT_KNOWN = "This run does not show whether a part of this machine is weak."
 _NONE = "No part of this machine is shown to be weak."
-_NO_LIMIT = "The limits of these parts are not known here."
 _ONCE = "Each part ran once, so its speed is shown but not claimed."
 _ASK_DOCTOR = "Run `perfkit doctor`: it says what holds {} back."
-_QUIET = "Close the programs that keep the cores busy, then measure again."
 # OpenBLAS as NumPy's wheels bring it.
 _NUMPY_THREADS = 64
-_QUIETER = "Close other programs or give a larger budget: some intervals are wide."
+_QUIETER = "Close other programs or give a larger budget, then measure again."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
 )
@@ -133,26 +131,33 @@ class Microbenchmarks(Experiment):
         """Say what the arithmetic reaches, what is weak, and what to do."""
         if not measured.timings:
             return Verdict(headline="Nothing could be timed.", next=_QUIETER)
-        busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
-        facts = (_arithmetic(measured), *_call_cost(measured))
+        busy = tuple(_other_programs(measured))
+        facts = [_arithmetic(measured)]
+        # A step that takes not much longer than a call is mostly that.
+        if call := _timing(measured, work.GRAPH_CALL):
+            facts.append(
+                fact("A call of a tf.function", call.seconds(1), units.seconds)
+            )
         is_first = max(timing.trials for timing in measured.timings) < 2
         is_open = is_first or bool(busy)
         weak = [] if is_open else sorted(_weak(measured), key=lambda part: part.share)
-        limited = any(m.limit for m in microbenchmarks(measured.notes).values())
-        headline = _NOT_KNOWN if is_open else _NONE if limited else _NO_LIMIT
-        worst = weak[0] if weak else Weak(1.0, headline, facts[0])
-        much = f"{worst.fact.label}: {worst.fact.value}."
+        worst = (
+            weak[0] if weak else Weak(1.0, _NOT_KNOWN if is_open else _NONE, facts[0])
+        )
         sure: Sure = "sure" if weak else "not known yet" if is_open else ""
-        noisy = any(map(_is_noisy, measured.timings))
-        steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
+        is_loud = bool(busy) or any(map(_is_noisy, measured.timings))
+        steps = f"{_QUIETER}\n{_FURTHER}" if is_loud else _FURTHER
+        variants = (v.name for v in measured.variants if not v.unavailable)
+        missed = ", ".join(name for name in variants if measured.timing(name) is None)
+        missing = (f"Not measured: {missed}. A longer run may reach them.",)
         return Verdict(
             headline=worst.do,
-            much=_ONCE if is_first else much,
+            much=_ONCE if is_first else f"{worst.fact.label}: {worst.fact.value}.",
             sure=worst.compared.sure if worst.compared else sure,
             interval=worst.compared.ends if worst.compared else "",
             facts=(*(part.fact for part in weak), *facts),
-            because=(*busy, *missing),
-            next=MORE if is_first else "\n".join(steps),
+            because=(*busy, *(missing if missed else ())),
+            next=MORE if is_first else steps,
         )
 
     @property
@@ -291,19 +296,6 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
             Fact("The disk", f"{gives}, where the cores decode {needed}"),
         )
-
-
-def _call_cost(measured: Measurement) -> Iterator[Fact]:
-    """What a call costs; a step that takes not much longer is mostly that."""
-    if call := _timing(measured, work.GRAPH_CALL):
-        yield fact("A call of a tf.function", call.seconds(1), units.seconds)
-
-
-def _missing(measured: Measurement) -> Iterator[str]:
-    variants = (v.name for v in measured.variants if not v.unavailable)
-    missed = [name for name in variants if measured.timing(name) is None]
-    if missed:
-        yield f"Not measured: {', '.join(missed)}. A longer run may reach them."
 
 
 def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:

@@ -20,28 +20,23 @@ from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
 _STATUS = Path("/proc/self/status")
 
 
-def start() -> dict[str, int]:
-    """What this process holds now: private bytes, and those it has asked for.
-
-    The second, ``"data"``, is what a memory limit counts; only Linux tells it.
-    """
-    if not (status := amounts_of(_STATUS)):
-        return {"resident": psutil.Process().memory_info().rss}
-    return {"resident": status["RssAnon"], "data": status["VmData"]}
+def start() -> int:
+    """The private bytes that this process holds now."""
+    resident = amounts_of(_STATUS).get("RssAnon")
+    return resident or int(psutil.Process().memory_info().rss)
 
 
-def above(at_start: dict[str, int]) -> dict[str, int]:
-    """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
+def above(at_start: int) -> dict[str, int]:
+    """The bytes above the start at their peak; ``gpu_peak`` of the first GPU if any."""
     import resource
 
     # In kilobytes, but for macOS.
     unit = 1 if sys.platform == "darwin" else 1024
-    peak = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+    peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if status := amounts_of(_STATUS):
         # The peak holds pages of files as well, which are the libraries' code.
-        of_files = status["RssFile"] + status["RssShmem"]
-        peak = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
-    growth = {name: max(0, value - at_start[name]) for name, value in peak.items()}
+        peak = status["VmHWM"] - status["RssFile"] - status["RssShmem"]
+    growth = {"resident": max(0, peak - at_start)}
     for name in _first_gpu():
         growth["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
     return growth
@@ -73,7 +68,7 @@ def fitted(
     network: "keras.Model",
     optimizer: "keras.Optimizer",
     batch: "tuple[tf.Tensor, tf.Tensor]",
-    at_start: dict[str, int],
+    at_start: int,
     steps: int = _ENDLESS,
 ) -> Iterator[Yielded]:
     """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.

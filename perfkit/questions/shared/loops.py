@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick, every
@@ -43,10 +43,6 @@ class Traces:
         """Note a trace; called from within the traced body."""
         self.count += 1
 
-    def summary(self) -> dict[str, int]:
-        """Return what a trial notes: steps and traces."""
-        return {"steps": self.steps, "traces": self.count}
-
 
 def described(argument: Any) -> str:
     """An argument as tracing sees it: ``"float32[32, 784]"`` or ``"int 7"``."""
@@ -66,7 +62,7 @@ def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
         yield tick
         passed += isinstance(tick, Tick)
         if passed >= due:
-            yield Note(NOTE, traces.summary())
+            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
             due *= 2
 
 
@@ -217,48 +213,35 @@ def ticks(
     ends; ``stepped`` is told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
-    tick = _OpenTick(turnstile, examples, sync, stepped)
-    yield from turnstile.run(lambda: fit(tick.callback()))
+    reached = steps = 0
+    # The first call is a tick of its own.
+    due = 0.0
 
+    def begin(epoch: int, logs: Any) -> None:
+        nonlocal reached
+        reached = 0
 
-@dataclass
-class _OpenTick:
-    """The steps since the last tick; ``reached`` is the number of the last one."""
+    def reach(batch: int, logs: Any) -> None:
+        nonlocal reached, steps
+        # An execution may hold several steps.
+        made, reached = batch + 1 - reached, batch + 1
+        steps += made
+        stepped(made)
+        if time.perf_counter() >= due:
+            end()
 
-    turnstile: Turnstile
-    examples: int
-    sync: Callable[[], object]
-    stepped: Callable[[int], object]
-    steps: int = 0
-    reached: int = 0
-    began: float = field(default_factory=time.perf_counter)
-    is_first: bool = True
+    def end(logs: Any = None) -> None:
+        nonlocal steps, due
+        if steps:
+            sync()
+            turnstile.tell(Tick(steps * examples))
+            steps, due = 0, time.perf_counter() + TICK_S
 
-    def reach(self, step: int) -> None:
-        """Add the steps since the last call: an execution may hold several.
+    def work() -> None:
+        hooks = {"on_epoch_begin": begin, "on_train_batch_end": reach}
+        fit(keras.callbacks.LambdaCallback(**hooks, on_train_end=end))
 
-        The tick ends if it is the first call or long enough.
-        """
-        steps, self.reached = step - self.reached, step
-        self.steps += steps
-        self.stepped(steps)
-        if self.is_first or time.perf_counter() - self.began >= TICK_S:
-            self.end()
-
-    def end(self) -> None:
-        """Wait for the device and hand over what was done, if anything was."""
-        if self.steps:
-            self.sync()
-            self.turnstile.tell(Tick(self.steps * self.examples))
-            self.is_first, self.steps, self.began = False, 0, time.perf_counter()
-
-    def callback(self) -> Any:
-        """The callback that counts every step."""
-        return keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: setattr(self, "reached", 0),
-            on_train_batch_end=lambda batch, logs: self.reach(batch + 1),
-            on_train_end=lambda logs: self.end(),
-        )
+    yield from turnstile.run(work)
 
 
 Feed = Literal["even", "ragged", "changing"]
