@@ -28,13 +28,12 @@ from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.words import (
     MORE,
+    costliest,
     failures,
-    listed,
     longer,
     quoted,
     rates_behind,
     sure_of_all,
-    tied_with,
 )
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
@@ -120,10 +119,7 @@ class Contention(Experiment):
         readings = self.result(measured)
         compared = [c for c in measured.comparisons if c.baseline == QUIET]
         compared.sort(key=lambda c: c.ratio)
-        worst = next((c for c in compared if c.verdict == "slower"), None)
-        verdict = _of_none(compared)
-        if worst:
-            verdict = _of_worst(measured, worst, compared)
+        verdict = _of_costs(measured, compared)
         # Of a mystery the length of a step and no more: the rest is for the reader.
         facts = [
             Fact(f"{c.variant}: {sign.name}", change)
@@ -131,9 +127,15 @@ class Contention(Experiment):
             for sign, change in readings.moved(c.variant).items()
             if c.variant != MYSTERY
         ]
+        warnings, cores = list(verdict.warnings), readings.rounds(signs.OTHERS, QUIET)
+        if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
+            warnings.append(
+                f"Other programs kept {signs.OTHERS.write(mean)} busy even during "
+                f"{quoted(QUIET)}: end them, so that a load shows more clearly."
+            )
         return replace(
             verdict,
-            warnings=(*verdict.warnings, *_not_quiet(readings)),
+            warnings=tuple(warnings),
             facts=tuple(facts),
             because=failures(measured),
         )
@@ -151,28 +153,26 @@ class Contention(Experiment):
         return loads.train(self.batch, LOADS.get(name), self.processes)
 
 
-def _of_worst(
-    measured: Measurement, worst: Comparison, compared: list[Comparison]
-) -> Verdict:
-    ties, load = tied_with(worst, compared, measured), LOADS.get(worst.variant)
-    degree = " most" if len(compared) > 1 and not ties else ""
-    times, ends = longer(worst)
-    takes = f"takes {times} times as long as when quiet"
-    if not times:
-        takes = "takes longer, by how much is not known yet"
-    rates = rates_behind(measured, worst)
-    return Verdict(
-        headline=f"{load.slows if load else 'Something slows'} this training{degree}.",
-        much=f"With {quoted(worst.variant)} a step {takes}{rates}.",
-        sure=worst.sure,
-        interval=ends,
-        warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"If your training shows the same signs, {load.remedy}" if load else _OPEN,
-    )
-
-
-def _of_none(compared: list[Comparison]) -> Verdict:
-    noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
+def _of_costs(measured: Measurement, compared: list[Comparison]) -> Verdict:
+    worst, ties, noisy = costliest(measured, compared)
+    if worst:
+        load, (times, ends) = LOADS.get(worst.variant), longer(worst)
+        slows = load.slows if load else "Something slows"
+        degree = " most" if len(compared) > 1 and not ties else ""
+        takes = (
+            f"takes {times} times as long as when quiet" if times else "takes longer"
+        )
+        return Verdict(
+            headline=f"{slows} this training{degree}.",
+            much=f"With {quoted(worst.variant)} a step {takes}"
+            f"{rates_behind(measured, worst)}.",
+            sure=worst.sure,
+            interval=ends,
+            warnings=(f"{ties} may cost as much.",) if ties else (),
+            next=f"If your training shows the same signs, {load.remedy}"
+            if load
+            else _OPEN,
+        )
     if compared and not noisy:
         return Verdict(
             headline="None of these is shown to slow this training.",
@@ -181,17 +181,8 @@ def _of_none(compared: list[Comparison]) -> Verdict:
         )
     return Verdict(
         headline="This run does not show whether any of these slows this training.",
-        much=f"The machine is too noisy to judge {listed(noisy)}." if noisy else "",
+        much=f"The machine is too noisy to judge {noisy}." if noisy else "",
         sure="not known yet",
         # The loads of this run are other programs, too: none of those to be ended.
         next=MORE,
     )
-
-
-def _not_quiet(readings: Readings) -> Iterator[str]:
-    cores = readings.rounds(signs.OTHERS, QUIET)
-    if cores and (mean := statistics.fmean(cores.values())) >= _BUSY_CORES:
-        yield (
-            f"Other programs kept {signs.OTHERS.write(mean)} busy even during "
-            f"{quoted(QUIET)}: end them, so that a load shows more clearly."
-        )

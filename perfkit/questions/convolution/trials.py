@@ -72,21 +72,13 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     wrong = "gives a wrong answer:"
     if count := np.count_nonzero(~np.isfinite(numbers)):
         return f"{wrong} {count:,} of its numbers overflow"
-    images, kernel = problem.images(seed), problem.weights(seed)
     limit = allowed(size, problem.taps, _precision(method, answer))
-    off = abs(numbers - right)
-    if off.max() <= limit:
+    off = abs(numbers - right).max()
+    if off <= limit:
         return ""
     if not numbers.any():
         return f"{wrong} nothing but zeros"
-    kernels = {
-        "it swaps the kernel's rows and columns": kernel.swapaxes(0, 1),
-        "it mirrors the kernel": kernel[::-1, ::-1],
-    }
-    for cause, wrong_kernel in kernels.items():
-        if abs(numbers - convolved(images, wrong_kernel, problem)).max() <= limit:
-            return f"{wrong} {cause}"
-    return f"{wrong} off by up to {off.max():.2g}; rounding explains {limit:.1g}"
+    return f"{wrong} off by up to {off:.2g}; rounding explains {limit:.1g}"
 
 
 def allowed(size: float, terms: int, precision: str) -> float:

@@ -14,7 +14,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, PayBack, Variant, pay_back
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
@@ -36,13 +35,12 @@ from perfkit.questions.shared.loops import NOTE, Job
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.race import Race
 from perfkit.questions.shared.words import (
+    costliest,
     failures,
-    listed,
     longer,
     quoted,
     rates_behind,
     sure_of_all,
-    tied_with,
 )
 
 
@@ -89,8 +87,30 @@ class ExecutionMode(Experiment):
         yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
-        """Say which mode is fastest, by how much, when it pays back, what to change."""
-        return _judge(measured, self.batch)
+        """Say which mode is fastest, by how much, when it pays back, what to change.
+
+        Of a run whose baseline is a graph: what it costs to trace again.
+        """
+        facts = [*_facts(measured)]
+        if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
+            verdict = _of_costs(measured, costs)
+            return replace(verdict, facts=tuple(facts), because=failures(measured))
+        race = Race(measured, CHOICES, "examples")
+        warnings: tuple[str, ...] = ()
+        for name in race.runners:
+            paid = pay_back(measured, name, race.baseline)
+            if not paid or name == race.baseline:
+                continue
+            sentence = paying(paid, self.batch)
+            facts.append(Fact(f"{name}, with its first call", sentence))
+            # What one round cannot show is no reason to think twice.
+            if name == race.winner and paid.paying != "one round":
+                warnings = (f"It {sentence}.",)
+        # Most people call ``fit`` already.
+        rival = measured.compare(race.winner, FIT) if race.won else None
+        if rival and FIT not in (race.winner, race.baseline):
+            facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
+        return race.verdict(warnings=warnings, facts=tuple(facts))
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -117,43 +137,10 @@ class ExecutionMode(Experiment):
         return method.run(job, job.network())
 
 
-def _judge(measured: Measurement, batch: int) -> Verdict:
-    """Say what a run shows of the group that its baseline is the first of.
-
-    A step had ``batch`` examples.
-    """
-    facts = [*_facts(measured)]
-    if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
-        verdict = _of_costs(measured, costs)
-        return replace(verdict, facts=tuple(facts), because=failures(measured))
-    race = Race(measured, CHOICES, "examples")
-    facts += _paid_back(measured, race, batch)
-    paid = pay_back(measured, race.winner, race.baseline) if race.won else None
-    warnings: tuple[str, ...] = ()
-    # What one round cannot show is no reason to think twice.
-    if paid and paid.paying != "one round":
-        warnings = (f"It {paying(paid, batch)}.",)
-    # Most people call ``fit`` already.
-    rival = measured.compare(race.winner, FIT) if race.won else None
-    if rival and FIT not in (race.winner, race.baseline):
-        facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
-    return replace(race.verdict(warnings=warnings), facts=tuple(facts))
-
-
-def _paid_back(measured: Measurement, race: Race, batch: int) -> Iterator[Fact]:
-    """When each mode has paid back its first call against the baseline."""
-    for name in race.runners:
-        paid = pay_back(measured, name, race.baseline)
-        if paid and name != race.baseline:
-            yield Fact(f"{name}, with its first call", paying(paid, batch))
-
-
 def paying(paid: PayBack, batch: float) -> str:
     """When a mode has paid back, after "it"."""
     if paid.paying == "pays back":
         return f"compiles first: it is ahead after {paid.steps(batch)}"
-    if paid.paying == "not shown" and paid.high is not None:
-        return f"is ahead after at most {units.significant(paid.high / batch, 2)} steps"
     return {
         "at once": "is ahead from its first call",
         "never": "never pays back, because its steps are slower",
@@ -164,31 +151,26 @@ def paying(paid: PayBack, batch: float) -> str:
 
 def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
     """The verdict on what is traced again: what costs most, if anything."""
-    if slower := [cost for cost in costs if cost.verdict == "slower"]:
-        return _of_worst(measured, slower)
-    if noisy := [c.variant for c in costs if c.verdict == "too noisy to say"]:
-        headline = f"This run does not show whether {listed(noisy)} costs anything."
+    worst, ties, noisy = costliest(measured, costs)
+    if worst:
+        (times, ends), method = longer(worst), VARIANTS[worst.variant]
+        duration = f"{times} times as long" if times else "longer"
+        return Verdict(
+            headline=method.do,
+            much=f"With {quoted(method.name)} this training takes {duration}"
+            f"{rates_behind(measured, worst)}.",
+            sure=worst.sure,
+            interval=ends,
+            edits=(_edit(method.read(), method.fix()),),
+            next=f"{ties} may cost as much." if ties else "",
+        )
+    if noisy:
+        headline = f"This run does not show whether {noisy} costs anything."
         return Verdict(headline=headline, sure="not known yet")
     return Verdict(
         headline="No cost of retracing is shown in the steady state here.",
         sure=sure_of_all(costs),
         next="Look at the number of traces, and at the first call of each.",
-    )
-
-
-def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
-    worst = min(slower, key=lambda cost: cost.ratio)
-    tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
-    duration = f"{times} times as long" if times else "longer"
-    method = VARIANTS[worst.variant]
-    return Verdict(
-        headline=method.do,
-        much=f"With {quoted(method.name)} this training takes {duration}"
-        f"{rates_behind(measured, worst)}.",
-        sure=worst.sure,
-        interval=ends,
-        edits=(_edit(method.read(), method.fix()),),
-        next=f"{listed(tied)} may cost as much." if tied else "",
     )
 
 

@@ -70,40 +70,30 @@ _TO_GPU, _FROM_GPU = 1, 2
 
 def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
     """Copy as TensorFlow does, between ordinary memory and the GPU."""
+    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
     with on_gpu():
-        yield from repeated(_with_tensorflow(_SIZE, to_gpu), _SIZE, wait)
+        with tf.device(source):
+            block = tf.zeros([_SIZE], tf.uint8)
+
+        # Outside of a graph the first copy is kept, and no later call makes one.
+        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+        def copy(given: tf.Tensor) -> tf.Tensor:
+            with tf.device(target):
+                return tf.identity(given)
+
+        yield from repeated(lambda: copy(block), _SIZE, wait)
 
 
 def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
     """Copy between pinned memory and the GPU, by CUDA itself."""
-    cuda = _cuda()
-    copy = _with_cuda(cuda, _SIZE, to_gpu)
-    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
-
-
-def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
-    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
-    with tf.device(source):
-        block = tf.zeros([size], tf.uint8)
-
-    # Outside of a graph the first copy is kept, and no later call makes one.
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def copy(given: tf.Tensor) -> tf.Tensor:
-        with tf.device(target):
-            return tf.identity(given)
-
-    return lambda: copy(block)
-
-
-def _with_cuda(cuda: Any, size: int, to_gpu: bool) -> Callable[[], object]:
+    cuda, size = _cuda(), ctypes.c_size_t(_SIZE)
     host, device = ctypes.c_void_p(), ctypes.c_void_p()
-    _ask(cuda.cudaMallocHost, ctypes.byref(host), ctypes.c_size_t(size))
-    _ask(cuda.cudaMalloc, ctypes.byref(device), ctypes.c_size_t(size))
+    _ask(cuda.cudaMallocHost, ctypes.byref(host), size)
+    _ask(cuda.cudaMalloc, ctypes.byref(device), size)
     target, source = (device, host) if to_gpu else (host, device)
-    kind = _TO_GPU if to_gpu else _FROM_GPU
-    return lambda: _ask(
-        cuda.cudaMemcpy, target, source, ctypes.c_size_t(size), ctypes.c_int(kind)
-    )
+    kind = ctypes.c_int(_TO_GPU if to_gpu else _FROM_GPU)
+    copy = functools.partial(_ask, cuda.cudaMemcpy, target, source, size, kind)
+    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
 
 
 def _ask(call: Callable[..., int], *arguments: Any) -> None:

@@ -5,7 +5,7 @@ import functools
 import mmap
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -146,37 +146,26 @@ def vectorised() -> Iterator[Yielded]:
     yield from repeated(call, len(array))
 
 
-def side() -> int:
-    """Rows of a square matrix that keeps all cores busy for some milliseconds."""
-    return 4096 if benchmark.granted() > 16 else 1024
-
-
 def flop(rows: int) -> int:
     """Multiplications and additions in the product of two square matrices."""
     return 2 * rows**3
 
 
-def _of_numpy(rows: int) -> Callable[[], object]:
-    draw = np.random.default_rng(0)
-    one, other = draw.random((2, rows, rows)).astype("float32")
-    result = np.empty_like(one)
-    return lambda: np.matmul(one, other, out=result)
-
-
-def _of_tensorflow(rows: int) -> Callable[[], object]:
-    without_gpus()
-    one, other = (tf.random.uniform((rows, rows)) for _ in range(2))
-    return lambda: tf.matmul(one, other)
-
-
-def product(
-    make: Callable[[int], Callable[[], object]], *, one_core: bool
-) -> Iterator[Yielded]:
+def product(*, numpy: bool, one_core: bool) -> Iterator[Yielded]:
     """Multiply two matrices on the CPU, over and over."""
     if one_core:
         on_one_core()
-    rows = 1024 if one_core else side()
-    yield from repeated(make(rows), flop(rows))
+    # Rows of a square that keeps all cores busy for some milliseconds.
+    rows = 4096 if not one_core and benchmark.granted() > 16 else 1024
+    if numpy:
+        draw = np.random.default_rng(0)
+        one, other = draw.random((2, rows, rows)).astype("float32")
+        call = functools.partial(np.matmul, one, other, out=np.empty_like(one))
+    else:
+        without_gpus()
+        pair = (tf.random.uniform((rows, rows)) for _ in range(2))
+        call = functools.partial(tf.matmul, *pair)
+    yield from repeated(call, flop(rows))
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
@@ -207,21 +196,18 @@ _CHUNK = 1 << 20
 
 def read(folder: str) -> Iterator[Yielded]:
     """Read the files from begin to end, over and over, each time forgotten before."""
-    passes = _passes(benchmark.files(folder))
+    paths, buffer = benchmark.files(folder), bytearray(_CHUNK)
+
+    def passes() -> Iterator[Any]:
+        while True:
+            yield forget(paths)
+            for path in paths:
+                with open(path, "rb", buffering=0) as file:
+                    while count := file.readinto(buffer):
+                        yield count
+
     yield READY
-    yield from every(passes)
-
-
-def _passes(paths: Sequence[str]) -> Iterator[Any]:
-    buffer = bytearray(_CHUNK)
-    while True:
-        yield forget(paths)
-        for path in paths:
-            with open(path, "rb", buffering=0) as file:
-                count = file.readinto(buffer)
-                while count:
-                    yield count
-                    count = file.readinto(buffer)
+    yield from every(passes())
 
 
 def benchmarks(folder: str) -> tuple[Benchmark, ...]:
@@ -261,11 +247,10 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
 
 def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Benchmark:
     description = f"square matrices{' in NumPy' if numpy else ''}, float32, "
-    make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
         *("arrays" if numpy else "TensorFlow", name, "FLOP"),
         description + ("one core" if one_core else "all cores"),
-        functools.partial(product, make, one_core=one_core),
+        functools.partial(product, numpy=numpy, one_core=one_core),
         functools.partial(peaks.on_cpu, one_core=one_core),
         tensorflow=not numpy,
         one_core=one_core,

@@ -80,10 +80,17 @@ def longer(compared: Comparison) -> tuple[str, str]:
     return value, f"{low} to {high}"
 
 
-def tied_with(
-    worst: Comparison, rivals: Iterable[Comparison], measured: Measurement
-) -> list[str]:
-    """The names of the others that are not shown to cost less than the worst."""
-    names = [rival.variant for rival in rivals if rival.variant != worst.variant]
-    pairs = ((name, measured.compare(name, worst.variant)) for name in names)
-    return [name for name, pair in pairs if not pair or pair.verdict != "faster"]
+def costliest(
+    measured: Measurement, compared: Sequence[Comparison]
+) -> tuple[Comparison | None, str, str]:
+    """What is shown to cost most, what may cost as much, and what noise hides.
+
+    The second and the third are names in a sentence, "" for none.
+    """
+    slower = [one for one in compared if one.verdict == "slower"]
+    noisy = [one.variant for one in compared if one.verdict == "too noisy to say"]
+    worst = min(slower, key=lambda one: one.ratio, default=None)
+    names = [one.variant for one in compared if worst and one is not worst]
+    pairs = [(n, measured.compare(n, worst.variant)) for n in names] if worst else []
+    ties = [name for name, pair in pairs if not pair or pair.verdict != "faster"]
+    return worst, listed(ties) if ties else "", listed(noisy) if noisy else ""
