@@ -48,7 +48,6 @@ CORES = "cores"
 _TRUSTED = 0.25
 _IMPORT = "import tensorflow as tf"
 _HIDE = 'tf.config.set_visible_devices([], "GPU")'
-_ONE_CORE = "`taskset -c 0 python train.py` trains on one core and frees the others."
 _BEFORE_WORK = (
     "More arithmetic units do not shorten the part before any work; a faster core, XLA "
     "and several steps per call can."
@@ -134,13 +133,75 @@ class CpuOrGpu(Experiment):
         without_gpus()
         yield Note(CORES, benchmark.granted())
 
-    def verdict(self, measured: Measurement) -> Verdict:
-        """Say from which width on the second device pays, why, and what to change."""
-        return _judge(measured, self.result(measured))
-
     def result(self, measured: Measurement) -> "Result":
         """What a run at the question's sizes shows in numbers."""
-        return read_result(measured, self.sizes)
+        pair, fits, points = PAIRS[0], dict[str, Costs](), list[Point]()
+        for device in itertools.chain.from_iterable(PAIRS):
+            steps = {
+                size.cost: timing.seconds(size.batch)
+                for size in self.sizes
+                if (timing := measured.timing(name_of(device, size.name, size.batch)))
+                and _is_sound(timing.low, timing.high)
+            }
+            if steps:
+                pair = next(names for names in PAIRS if device in names)
+            if fit := fitted([*steps], [*steps.values()]):
+                fits[device] = fit
+        for size in sorted(self.sizes):
+            first, second = (name_of(device, size.name, size.batch) for device in pair)
+            gain = measured.compare(second, first)
+            if gain and _is_sound(gain.low, gain.ratio, gain.high):
+                points.append(Point(size, gain))
+        counts = collections.Counter(point.size.batch for point in points)
+        ((batch, count),) = counts.most_common(1) or [(0, 0)]
+        curve: Curve | None = None
+        if count >= _FEWEST_WIDTHS:
+            along = tuple(point for point in points if point.size.batch == batch)
+            both = tuple(fits[device] for device in pair if device in fits)
+            curve = Curve(points=along, fits=both)
+        return Result(
+            devices=pair,
+            points=tuple(points),
+            fits=fits,
+            curve=curve,
+            crossing=_crossing(curve) if curve else Crossing(kind="open"),
+        )
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say from which width on the second device pays, why, and what to change."""
+        result, cores = self.result(measured), measured.notes.get(CORES)
+        facts, because = tuple(_facts(result)), failures(measured)
+        first, second = "one core", f"all {cores or 'the'} cores"
+        if result.devices[1] == "GPU":
+            first, second = "the CPU", "the GPU"
+        elif cores == 2:
+            second = "both cores"
+        if result.curve is None:
+            return Verdict(
+                headline=f"This run does not show from which width {second} pays.",
+                much="Fewer than three widths were timed on both devices.",
+                sure="not known yet",
+                facts=facts,
+                because=because,
+                next="Check how the trials ended, or give the run more seconds.",
+            )
+        paying = [point for point in result.curve.points if point.says == "pays"]
+        largest = (paying or result.curve.points)[-1]
+        sure = largest.gain.sure if paying else "not known yet"
+        if result.crossing.kind == "never":
+            # Each interval ends below what pays, whether or not it leaves out 1.
+            sure = "sure" if largest.gain.rounds > 1 else "likely"
+        hides = result.crossing.kind == "never" and second == "the GPU"
+        return Verdict(
+            headline=_headline(result.crossing, paying, first, second),
+            much=_describe_gain(measured, largest, second),
+            sure=sure,
+            interval=largest.gain.ends,
+            edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
+            facts=facts,
+            because=(_BEFORE_WORK, *because),
+            next=_next(result, result.curve),
+        )
 
     @property
     def _uses_gpu(self) -> bool:
@@ -155,8 +216,11 @@ class CpuOrGpu(Experiment):
     def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
         before = ""
         for device in self._pair:
-            name = name_of(device.name, model.name, batch)
-            why_not = _why_not(device)
+            name, why_not = name_of(device.name, model.name, batch), ""
+            if device is trainings.ONE_CORE and not can_keep_to_one_core():
+                why_not = "needs a system that lets a process keep to one core"
+            elif device is trainings.ALL_CORES and benchmark.granted() < 2:
+                why_not = "needs more than the one core that this process may use"
             yield Variant(
                 name,
                 functools.partial(trainings.train, device, model, batch),
@@ -166,14 +230,6 @@ class CpuOrGpu(Experiment):
                 code=trainings.code_of_training(device, model),
             )
             before = name
-
-
-def _why_not(device: Device) -> str:
-    if device is trainings.ONE_CORE and not can_keep_to_one_core():
-        return "needs a system that lets a process keep to one core"
-    if device is trainings.ALL_CORES and benchmark.granted() < 2:
-        return "needs more than the one core that this process may use"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -284,50 +340,6 @@ class Result:
         return tuple(p for p in self.points if p.size.batch != batch)
 
 
-def read_result(measured: Measurement, sizes: Sequence[Size]) -> Result:
-    """Work it out."""
-    pair, fits = PAIRS[0], dict[str, Costs]()
-    for device in itertools.chain.from_iterable(PAIRS):
-        steps = {
-            size.cost: timing.seconds(size.batch)
-            for size in sizes
-            if (timing := measured.timing(name_of(device, size.name, size.batch)))
-            and _is_sound(timing.low, timing.high)
-        }
-        if steps:
-            pair = next(names for names in PAIRS if device in names)
-        if fit := fitted([*steps], [*steps.values()]):
-            fits[device] = fit
-    points = tuple(
-        Point(size, gain)
-        for size in sorted(sizes)
-        if (gain := _gain(measured, pair, size.name, size.batch))
-    )
-    counts = collections.Counter(point.size.batch for point in points)
-    ((batch, count),) = counts.most_common(1) or [(0, 0)]
-    curve: Curve | None = None
-    if count >= _FEWEST_WIDTHS:
-        along = tuple(point for point in points if point.size.batch == batch)
-        both = tuple(fits[device] for device in pair if device in fits)
-        curve = Curve(points=along, fits=both)
-    return Result(
-        devices=pair,
-        points=points,
-        fits=fits,
-        curve=curve,
-        crossing=_crossing(curve) if curve else Crossing(kind="open"),
-    )
-
-
-def _gain(
-    measured: Measurement, pair: tuple[str, str], network: str, batch: int
-) -> Comparison | None:
-    """The second device against the first; None where both were not timed."""
-    first, second = (name_of(device, network, batch) for device in pair)
-    gain = measured.compare(second, first)
-    return gain if gain and _is_sound(gain.low, gain.ratio, gain.high) else None
-
-
 def _is_sound(*values: float) -> bool:
     return all(1 / _SOUND < value < _SOUND for value in values)
 
@@ -360,45 +372,9 @@ def _rises(widths: Floats, gain: Floats) -> float:
     return float(np.exp(np.interp(PAYS, gain[ends], np.log(widths[ends]))))
 
 
-def _judge(measured: Measurement, result: Result) -> Verdict:
-    """Say from which size on the second device pays, by how much, and what to do."""
-    facts, because = tuple(_facts(result)), failures(measured)
-    cores = measured.notes.get(CORES)
-    first, second = "one core", f"all {cores or 'the'} cores"
-    if result.devices[1] == "GPU":
-        first, second = "the CPU", "the GPU"
-    elif cores == 2:
-        second = "both cores"
-    if result.curve is None:
-        return Verdict(
-            headline=f"This run does not show from which width {second} pays.",
-            much="Fewer than three widths were timed on both devices.",
-            sure="not known yet",
-            facts=facts,
-            because=because,
-            next="Check how the trials ended, or give the run more seconds.",
-        )
-    paying = [point for point in result.curve.points if point.says == "pays"]
-    largest = (paying or result.curve.points)[-1]
-    sure = largest.gain.sure if paying else "not known yet"
-    if result.crossing.kind == "never":
-        # Each interval ends below what pays, whether or not it leaves out 1.
-        sure = "sure" if largest.gain.rounds > 1 else "likely"
-    hides = result.crossing.kind == "never" and second == "the GPU"
-    return Verdict(
-        headline=_headline(result, first, second),
-        much=_describe_gain(measured, largest, second),
-        sure=sure,
-        interval=largest.gain.ends,
-        edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
-        facts=facts,
-        because=(_BEFORE_WORK, *because),
-        next=_next(result),
-    )
-
-
-def _headline(result: Result, first: str, second: str) -> str:
-    crossing, points = result.crossing, result.curve.points if result.curve else ()
+def _headline(
+    crossing: Crossing, paying: Sequence[Point], first: str, second: str
+) -> str:
     if crossing.kind == "always":
         return f"Train on {second} at every width tried."
     if crossing.kind == "never":
@@ -408,11 +384,11 @@ def _headline(result: Result, first: str, second: str) -> str:
         if crossing.is_known:
             below = f", on {first} below"
         return f"Train on {second} {crossing.place}{below}."
-    paying = ", ".join(point.size.name for point in points if point.says == "pays")
     if not paying:
         return f"This run does not show whether to train on {second}."
+    places = ", ".join(point.size.name for point in paying)
     tail = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
-    return f"Train on {second} at {paying}; {tail}."
+    return f"Train on {second} at {places}; {tail}."
 
 
 def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
@@ -428,40 +404,23 @@ def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
     return f"At {point.size.name} training {fast} on {second}{rates}."
 
 
-def _next(result: Result) -> str:
-    if result.crossing.kind == "open" or not result.curve:
-        return ""
+def _next(result: Result, curve: Curve) -> str:
     if result.crossing.kind == "always":
-        narrowest = result.curve.points[0].size.width
+        narrowest = curve.points[0].size.width
         return f"Run it again with a `narrowest` below {narrowest}."
     # What makes a step larger, where the run has shown that it helps.
     paying = [point.size for point in result.off_curve if point.says == "pays"]
-    if paying:
-        return (
-            f"Or make a step larger: with `batch_size={paying[-1].batch}` "
-            f"{paying[-1].name} pays. `perfkit run execution-mode` measures several "
-            "steps per call."
-        )
-    return _ONE_CORE if result.devices[0] == "one core" else ""
+    if not paying or result.crossing.kind == "open":
+        return ""
+    return (
+        f"Or make a step larger: with `batch_size={paying[-1].batch}` "
+        f"{paying[-1].name} pays. `perfkit run execution-mode` measures several steps "
+        "per call."
+    )
 
 
 def _facts(result: Result) -> Iterator[Fact]:
     """From which width the second device pays, and what a step costs before work."""
-    yield from _paying_width(result)
-    for device, fit in result.fits.items():
-        row = fact(f"A step before any work, {device}", fit.each[0], units.seconds)
-        if row.interval:
-            yield row
-    device, curve = result.devices[1], result.curve
-    second = result.fits.get(device)
-    if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:
-        for point in (curve.points[0], curve.points[-1]):
-            share = units.percent(second.each[0].value / second.at(point.size.cost))
-            label = f"Share before any work at {point.size.name}, {device}"
-            yield Fact(label, share)
-
-
-def _paying_width(result: Result) -> Iterator[Fact]:
     crossing, curve = result.crossing, result.curve
     if curve and crossing.kind == "from":
         faster = units.percent(PAYS - 1)
@@ -471,3 +430,13 @@ def _paying_width(result: Result) -> Iterator[Fact]:
         is_within = crossing.low > 0
         interval = f"{low} to {high}" if is_within else ""
         yield Fact(label, width if is_within else f"{high} or below", interval)
+    for device, fit in result.fits.items():
+        row = fact(f"A step before any work, {device}", fit.each[0], units.seconds)
+        if row.interval:
+            yield row
+    device = result.devices[1]
+    second = result.fits.get(device)
+    if curve and second and second.each[0].low > 0 and second.worst <= _TRUSTED:
+        for point in (curve.points[0], curve.points[-1]):
+            share = units.percent(second.each[0].value / second.at(point.size.cost))
+            yield Fact(f"Share before any work at {point.size.name}, {device}", share)

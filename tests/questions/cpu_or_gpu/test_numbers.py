@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.cpu_or_gpu import PAIRS, name_of, read_result
+from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu, name_of
 from perfkit.questions.cpu_or_gpu.work import Size, cost
 from perfkit.questions.shared import costs as shared_costs
 from tests.questions import crossings
@@ -37,7 +37,7 @@ def fitted(timed):
 
 
 def result(timed, **more):
-    return read_result(measured(timed, **more), SIZES)
+    return CpuOrGpu().result(measured(timed, **more))
 
 
 def crossing(first, second, pair=PAIRS[0], **more):
