@@ -115,8 +115,18 @@ class BatchSize(Experiment):
 
     def result(self, measured: Measurement) -> "Result":
         """What the rounds and the tries show in numbers."""
-        limit = 0 if measured.notes.get("gpus") else self.memory * _MB
-        return read_result(measured, self.batches, limit)
+        timings = ((size, measured.timing(name_of(size))) for size in self.batches)
+        rates = tuple((n, timing) for n, timing in timings if timing and timing.low > 0)
+        steps = [timing.seconds(size) for size, timing in rates]
+        trials = {size: measured.trials_of(name_of(size)) for size in self.batches}
+        return Result(
+            rates=rates,
+            knee=_knee(measured, rates) if rates else None,
+            line=fitted([(1.0, size) for size, _ in rates], steps),
+            limit=0 if measured.notes.get("gpus") else self.memory * _MB,
+            memory=_memory(trials),
+            search=read_search(measured.trials),
+        )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, by how much, and how large one may be."""
@@ -198,12 +208,10 @@ class Result:
 
     Attributes:
         rates: Sizes that have a rate, the smallest first, each with its timing.
-        knee: From where on the rate stops rising; None while no size has a rate.
         line: What a step and an example cost; None with fewer than three sizes.
         limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
         memory: Sizes, each with its bytes above the start at the peak: of the GPU where
             there is one, else of the process.
-        search: None where none was made.
     """
 
     rates: tuple[tuple[int, Timing], ...]
@@ -212,25 +220,6 @@ class Result:
     limit: int
     memory: tuple[tuple[int, float], ...]
     search: Search | None
-
-
-def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
-    """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
-    rates = tuple(
-        (size, timing)
-        for size in sizes
-        if (timing := measured.timing(name_of(size))) and timing.low > 0
-    )
-    trials = {size: measured.trials_of(name_of(size)) for size in sizes}
-    steps = [timing.seconds(size) for size, timing in rates]
-    return Result(
-        rates=rates,
-        knee=_knee(measured, rates) if rates else None,
-        line=fitted([(1.0, size) for size, _ in rates], steps),
-        limit=limit,
-        memory=_memory(trials),
-        search=read_search(measured.trials),
-    )
 
 
 def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:

@@ -113,11 +113,8 @@ class MixedPrecision(Experiment):
         """Say what to expect, and refuse what would take the whole run for itself."""
         precisions, hardware = self._precisions.values(), formats.seen_here()
         reasons = {p.name: unavailable(p, hardware) for p in precisions}
-        missing = {name: reason for name, reason in reasons.items() if reason}
-        able = [p for p in precisions if p.name not in missing]
+        able = [p for p in precisions if not reasons[p.name]]
         expects = expectations(able, hardware)
-        yield Note("gpu", hardware.gpu)
-        yield Note("not here", missing)
         yield Note(EXPECTED, expects)
         yield Note("progress", "Trying one step of each precision that may be slow")
         slower = {name for name, note in expects.items() if note["expect"] == "slower"}
@@ -127,7 +124,7 @@ class MixedPrecision(Experiment):
             for p in able
             if p.name in trying and not hardware.gpu
         }
-        yield Note("step", step_s)
+        missing = {name: reason for name, reason in reasons.items() if reason}
         yield Note(REFUSED, missing | too_slow(step_s))
 
     def tries(self, measured: Measurement) -> Tries:
@@ -141,8 +138,11 @@ class MixedPrecision(Experiment):
                 yield Try(name=title, work=learnt, seconds=_LEARNING_S)
 
     def result(self, measured: Measurement) -> "PrecisionResult":
-        """The losses in pairs, and the memory."""
-        return read_result(measured)
+        """The losses in pairs, and the memory, from the notes of trials."""
+        tries = [trial.notes for trial in measured.trials if trial.is_try]
+        curves = filter(None, (note_as(Curve, notes.get(CURVE)) for notes in tries))
+        pairs, memory = tuple(_pairs(curves)), _memory(measured.trials)
+        return PrecisionResult(pairs=pairs, memory=memory)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which precision is fastest, whether it learns the same, what to write."""
@@ -337,16 +337,6 @@ class PrecisionResult:
     memory: dict[str, Estimate]
 
 
-def read_result(measured: Measurement) -> PrecisionResult:
-    """Read from the notes of a run what its trainings showed."""
-    tries = [trial.notes for trial in measured.trials if trial.is_try]
-    curves = filter(None, (note_as(Curve, notes.get(CURVE)) for notes in tries))
-    return PrecisionResult(
-        pairs=tuple(_pairs(curves)),
-        memory=_memory(measured.trials),
-    )
-
-
 def _pairs(curves: Iterable[Curve]) -> Iterator[Pairs]:
     by_name: dict[str, dict[int, Curve]] = {}
     for curve in curves:
@@ -448,22 +438,17 @@ def _facts(
         if ratio := compared.get(name):
             label = f"{name}: expected, then seen"
             yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)
-    yield from map(_loss_fact, result.pairs)
+    for pair in result.pairs:
+        label = f"Loss of {pair.precision}, minus that of {FLOAT32}"
+        if pair.lost:
+            yield Fact(label, "became NaN")
+            continue
+        difference, half = pair.difference, pair.half_width
+        ends = f"{difference - half:+.4f} to {difference + half:+.4f}"
+        value = f"{difference:+.4f} by step {pair.steps[-1]}: {pair.alike}"
+        yield Fact(label, value, ends if math.isfinite(half) else "")
     if last := [row[-1] for pair in result.pairs[:1] for row in pair.usual]:
         ends = f"{min(last):.3f} to {max(last):.3f}"
         yield Fact(f"Loss of {FLOAT32}, from seed to seed", ends)
     for name, peak in result.memory.items():
         yield Fact(f"Memory at the peak, {name}", between(peak, units.size))
-
-
-def _loss_fact(pair: Pairs) -> Fact:
-    label = f"Loss of {pair.precision}, minus that of {FLOAT32}"
-    if pair.lost:
-        return Fact(label, "became NaN")
-    difference, half = pair.difference, pair.half_width
-    ends = f"{difference - half:+.4f} to {difference + half:+.4f}"
-    return Fact(
-        label,
-        f"{difference:+.4f} by step {pair.steps[-1]}: {pair.alike}",
-        ends if math.isfinite(half) else "",
-    )

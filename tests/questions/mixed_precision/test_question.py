@@ -13,7 +13,6 @@ from perfkit.questions.mixed_precision import (
     Curve,
     MixedPrecision,
     expectations,
-    read_result,
     too_slow,
 )
 from perfkit.questions.runs import run
@@ -46,7 +45,8 @@ def measured(steps, *, held=None, notes=None, **more):
 
 def result(trials=(), **notes):
     """The record of a run with these trials and notes, and no other."""
-    return read_result(Measurement(variants=(), trials=tuple(trials), notes=notes))
+    run = Measurement(variants=(), trials=tuple(trials), notes=notes)
+    return MixedPrecision().result(run)
 
 
 verdict, because = sayings("mixed-precision")
