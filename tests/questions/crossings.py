@@ -1,7 +1,6 @@
 """Runs on two devices whose costs are known."""
 
-from perfkit.questions.cpu_or_gpu import PAIRS, name_of
-from perfkit.questions.cpu_or_gpu.work import Size
+from perfkit.questions.cpu_or_gpu import PAIRS, Size, name_of
 from tests.questions.batches import timed_steps
 
 WIDTHS = (32, 128, 512, 2048)

@@ -21,7 +21,7 @@ from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
-from perfkit.questions.convolution import trials
+from perfkit.questions.convolution import variants as ways
 from perfkit.questions.convolution.variants import (
     BASELINE,
     CHOICES,
@@ -115,13 +115,13 @@ class Convolution(Experiment):
         longest = math.inf
         for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            check = trials.try_method(method, self.problem, longest)
+            check = ways.try_method(method, self.problem, longest)
             if check.why_not:
                 refused[name] = check.why_not
             else:
                 overhead[name] = check.overhead
             if name == BASELINE:
-                longest = max(trials.LONGEST_S, _OF_BASELINE * check.call_s)
+                longest = max(ways.LONGEST_S, _OF_BASELINE * check.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
@@ -167,19 +167,19 @@ class Convolution(Experiment):
     def _limits(self) -> Iterator[Variant]:
         """The limits of the machine."""
         flops, base = self.problem.flops, VARIANTS[BASELINE]
-        product = functools.partial(trials.multiplying, flops)
+        product = functools.partial(ways.multiplying, flops)
         does = "A large matrix product: the speed limit for direct sums."
         yield Variant(ARITHMETIC, product, does)
-        total = functools.partial(trials.moving, base.traffic(self.problem))
+        total = functools.partial(ways.moving, base.traffic(self.problem))
         yield Variant(MEMORY, total, "A large sum: the speed limit of memory.")
         if any(method.precision == "bfloat16" for method in self._methods.values()):
-            short = functools.partial(trials.multiplying, flops, "bfloat16")
+            short = functools.partial(ways.multiplying, flops, "bfloat16")
             does = "The large matrix product on bfloat16 numbers."
             yield Variant(BFLOAT16, short, does)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         call = self._methods[name].call(self.problem)
-        return trials.convolving(call, self.batch)
+        return ways.convolving(call, self.batch)
 
 
 # Products that are measured; of other numbers it is not known how fast they can be.

@@ -10,22 +10,21 @@ cores shows a crossover of its own: a thread pool is not a kernel launch.
 import collections
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
-from perfkit.engine.tick import Note, Yielded
+from perfkit.engine.tick import READY, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
-from perfkit.questions.cpu_or_gpu import work as trainings
-from perfkit.questions.cpu_or_gpu.work import Device, Size, cost
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import (
@@ -33,7 +32,10 @@ from perfkit.questions.shared.benchmark import (
     sees_gpu,
     without_gpus,
 )
+from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.costs import Costs, Floats, fitted
+from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
 from perfkit.questions.shared.words import fact, failures, rates_behind
 
@@ -52,6 +54,91 @@ _BEFORE_WORK = (
     "More arithmetic units do not shorten the part before any work; a faster core, XLA "
     "and several steps per call can."
 )
+CPU, GPU = "CPU:0", "GPU:0"
+# What an environment may have set to keep TensorFlow from the cores that there are.
+_HOLDS_BACK = (
+    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """Something to train on.
+
+    Variants have its ``name``, and TensorFlow its ``place``. A fresh process that calls
+    ``take`` uses it and nothing else; a reader is shown the lines of the ``sources``.
+    """
+
+    name: str
+    place: str
+    take: Callable[[], None]
+    sources: tuple[Callable[[], None], ...] = ()
+
+
+def _all_cores() -> None:
+    for name in _HOLDS_BACK:
+        os.environ.pop(name, None)
+    without_gpus()
+
+
+def _one_core() -> None:
+    _all_cores()
+    benchmark.on_one_core()
+
+
+def _gpu() -> None:
+    if not sees_gpu():
+        raise RunError("TensorFlow cannot use a GPU here.")
+
+
+ONE_CORE = Device("one core", CPU, _one_core, (benchmark.bind,))
+ALL_CORES = Device("all cores", CPU, _all_cores)
+# All cores again, by the name that they have beside a GPU.
+WHOLE_CPU = Device("CPU", CPU, _all_cores, (without_gpus,))
+A_GPU = Device("GPU", GPU, _gpu)
+
+
+_LAYERS, _CLASSES = 3, 10
+_FLOAT = 4
+# Times that a step touches each weight, and each activation.
+_PER_WEIGHT, _PER_ACTIVATION = 6, 4
+
+
+class Cost(NamedTuple):
+    """The work of a step: it, bytes read and written in memory at least, and FLOP."""
+
+    steps: float
+    traffic: float
+    flops: float
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """A dense network of three layers of a width, and the batch it is trained on."""
+
+    width: int
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """What the network is called."""
+        return f"width {self.width:,}"
+
+    @property
+    def cost(self) -> Cost:
+        """The work of one step."""
+        return cost(self.width, self.batch)
+
+
+def cost(width: float, batch: float) -> Cost:
+    """The work of a step of the dense network, whole numbers or not."""
+    # Without biases.
+    weights = _LAYERS * width**2 + _CLASSES * width
+    # Nobody needs the gradient of the examples.
+    products = 3 * weights - width**2
+    touched = _PER_WEIGHT * weights + _PER_ACTIVATION * batch * _LAYERS * width
+    return Cost(steps=1.0, traffic=_FLOAT * touched, flops=2 * batch * products)
 
 
 # The first of each pair is the one to beat.
@@ -99,7 +186,7 @@ class CpuOrGpu(Experiment):
     @property
     def baseline(self) -> str:
         """The first device at the narrowest width."""
-        narrowest = trainings.dense(self.narrowest).name
+        narrowest = dense(self.narrowest).name
         return name_of(self._pair[0].name, narrowest, self.batch)
 
     @property
@@ -114,7 +201,7 @@ class CpuOrGpu(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Both devices at each size, and why there is no GPU where one may be meant."""
-        trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
+        trained = [(dense(size.width), size.batch) for size in self.sizes]
         variants = [variant for pair in trained for variant in self._on_both(*pair)]
         if self.devices == "here" and not self._uses_gpu:
             why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
@@ -210,24 +297,24 @@ class CpuOrGpu(Experiment):
     @property
     def _pair(self) -> tuple[Device, Device]:
         if self._uses_gpu:
-            return trainings.WHOLE_CPU, trainings.A_GPU
-        return trainings.ONE_CORE, trainings.ALL_CORES
+            return WHOLE_CPU, A_GPU
+        return ONE_CORE, ALL_CORES
 
     def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
         before = ""
         for device in self._pair:
             name, why_not = name_of(device.name, model.name, batch), ""
-            if device is trainings.ONE_CORE and not can_keep_to_one_core():
+            if device is ONE_CORE and not can_keep_to_one_core():
                 why_not = "needs a system that lets a process keep to one core"
-            elif device is trainings.ALL_CORES and benchmark.granted() < 2:
+            elif device is ALL_CORES and benchmark.granted() < 2:
                 why_not = "needs more than the one core that this process may use"
             yield Variant(
                 name,
-                functools.partial(trainings.train, device, model, batch),
+                functools.partial(train, device, model, batch),
                 f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
-                code=trainings.code_of_training(device, model),
+                code=code_of_training(device, model),
             )
             before = name
 
@@ -440,3 +527,45 @@ def _facts(result: Result) -> Iterator[Fact]:
         for point in (curve.points[0], curve.points[-1]):
             share = units.percent(second.each[0].value / second.at(point.size.cost))
             yield Fact(f"Share before any work at {point.size.name}, {device}", share)
+
+
+def dense(width: int) -> Model:
+    """The network of a width, with data that fit it."""
+    build = functools.partial(_dense, width)
+    return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
+
+
+def _dense(width: int) -> "keras.Model":
+    layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
+    logits = keras.layers.Dense(_CLASSES)
+    model = keras.Sequential([keras.Input((width,)), *layers, logits])
+    return model
+
+
+def code_of_training(device: Device, model: Model) -> str:
+    """The lines of a training on a device, as a reader types them."""
+    return code_of(*device.sources, model.build, compiled, loop)
+
+
+def train(device: Device, model: Model, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network on a batch that stays on a device, without an end.
+
+    This process uses no other device from now on.
+    """
+    device.take()
+    # As a graph; a step does not wait for the device.
+    step = compiled(step_of(built(device, model)))
+    with tf.device(device.place):
+        there = tuple(tf.identity(tf.constant(part)) for part in model.batch(batch))
+    yield READY
+    yield from every(loop(itertools.repeat(there), step), sync=wait)
+
+
+def built(device: Device, model: Model) -> "keras.Model":
+    """Make the network on its device; ``RunError`` if TensorFlow put it elsewhere."""
+    with tf.device(device.place):
+        network = model.build()
+    place = network.trainable_variables[0].value.device
+    if device.place not in place:
+        raise RunError(f"The network lies on {place or 'no device'} and was not timed.")
+    return network

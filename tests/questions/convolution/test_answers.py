@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.questions.convolution import trials
-from perfkit.questions.convolution.trials import allowed, mistake, try_method
+from perfkit.questions.convolution import variants
 from perfkit.questions.convolution.variants import (
     VARIANTS,
     Problem,
+    allowed,
     convolved,
+    mistake,
     own_method,
+    try_method,
 )
 
 PROBLEMS = (
@@ -161,7 +163,7 @@ SMALL = Problem(side=8)
 
 def test_a_call_is_foretold_from_how_it_grows_and_not_where_it_does_not(monkeypatch):
     def costs(seconds):
-        monkeypatch.setattr(trials, "call_s", lambda _, problem: seconds(problem))
+        monkeypatch.setattr(variants, "call_s", lambda _, problem: seconds(problem))
 
     costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
     asked = Problem(batch=2, side=64, channels=8, filters=8)
@@ -183,7 +185,7 @@ def test_what_cannot_be_tried_says_why(monkeypatch):
     raised = try_method(own_method(broken), SMALL).why_not
     assert raised == "raised ValueError: no such axis"
     huge = Problem(batch=32, side=112, channels=64, filters=64)
-    monkeypatch.setattr(trials, "free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(variants, "free_bytes", lambda: 1_000_000)
     why = try_method(VARIANTS["numpy im2col"], huge).why_not
     assert why == "would take 925 MB of memory besides its numbers"
 
@@ -191,7 +193,7 @@ def test_what_cannot_be_tried_says_why(monkeypatch):
 @pytest.mark.parametrize("examples", [0.3, 2.5])
 def test_a_limit_counts_whole_examples_and_loses_none(examples):
     calls = []
-    ticks = trials.call_endlessly(lambda: calls.append(1), examples)
+    ticks = variants.call_endlessly(lambda: calls.append(1), examples)
     counted = [tick.examples for tick in itertools.islice(ticks, 2)]
     assert sum(counted) == pytest.approx(len(calls) * examples, abs=1)
     assert all(isinstance(number, int) for number in counted)

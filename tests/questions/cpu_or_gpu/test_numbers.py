@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu, name_of
-from perfkit.questions.cpu_or_gpu.work import Size, cost
+from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu, Size, cost, name_of
 from perfkit.questions.shared import costs as shared_costs
 from tests.questions import crossings
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
