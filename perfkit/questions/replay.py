@@ -62,15 +62,13 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what to do.
     """
     place, name = place_of(where), experiment.name
-    findings = list(read_all(place, lambda path: read(path, Finding)))
+    findings = read_all(place, lambda path: read(path, Finding))
     answers = [finding for finding in findings if finding.experiment == name]
     nothing = f"{holder(place)} holds no recording of {name}"
     if not answers:
-        names = sorted({plain(finding.experiment, 40) for finding in findings})
-        but = f", but of {', '.join(names)}" if names else ""
         raise MissingPartError(
-            f"{nothing}{but}: record one on a machine that can run it, with `perfkit "
-            f"run {name} --out FOLDER`, or {MEASURE}"
+            f"{nothing}: record one on a machine that can run it, with `perfkit run "
+            f"{name} --out FOLDER`, or {MEASURE}"
         )
     fitting = [finding for finding in answers if not differences(experiment, finding)]
     if not fitting:

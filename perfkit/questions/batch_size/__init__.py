@@ -340,17 +340,15 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
             break
     else:
         return _open(knee)
-    is_largest, larger = size == knee.largest, min(4 * size, LARGEST)
-    rounds = (trial for trial in measured.trials if not trial.is_try)
-    goes_on = is_largest and larger > size and not any(t.has_failed for t in rounds)
-    # On processors the search had a limit that no other trial has.
-    if not result.limit and result.search and result.search.fails:
-        goes_on = goes_on and larger < result.search.fails
-    rises = "no larger one was timed" if is_largest else "larger is not faster"
-    if is_largest and knee.rising:
-        rises = "the rate still rises there"
-    command = f"perfkit run batch-size --model {model} --largest {larger}"
-    ask = f"`{command}` tries more."
+    rises, ask = "larger is not faster", ""
+    if size == knee.largest:
+        rises = (
+            "the rate still rises there" if knee.rising else "no larger one was timed"
+        )
+        # What failed in the rounds was larger.
+        if not any(t.has_failed for t in measured.trials if not t.is_try):
+            command = f"perfkit run batch-size --model {model} --largest {4 * size}"
+            ask = f"`{command}` tries more." if 4 * size <= LARGEST else ""
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"
@@ -359,7 +357,7 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
         interval=compared.ends,
         edits=(Edit(old=_fit(knee.smallest), new=_fit(size)),),
         warnings=(_LEARNS,),
-        next=ask if goes_on else "",
+        next=ask,
         winner="" if knee.ties else compared.variant,
     )
 

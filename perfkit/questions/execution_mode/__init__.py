@@ -74,17 +74,16 @@ class ExecutionMode(Experiment):
         return {name: self._variant(method) for name, method in self._methods.items()}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse variants that learn something else, or do what another does here."""
+        """Refuse variants that learn something else."""
         without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch)
         methods, function = self._methods, type(self).function
-        refused = modes.alike(methods, xla=modes.uses_xla(job.network()))
         methods.pop(OWN, None)
+        refused = modes.differences(methods.values(), job)
         if function and (reason := modes.why_not(function, job)):
             refused[OWN] = reason
-        able = [method for name, method in methods.items() if name not in refused]
-        yield Note(REFUSED, refused | modes.differences(able, job))
+        yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change.
@@ -106,10 +105,6 @@ class ExecutionMode(Experiment):
             # What one round cannot show is no reason to think twice.
             if name == race.winner and paid.paying != "one round":
                 warnings = (f"It {sentence}.",)
-        # Most people call ``fit`` already.
-        rival = measured.compare(race.winner, FIT) if race.won else None
-        if rival and FIT not in (race.winner, race.baseline):
-            facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
         return race.verdict(warnings=warnings, facts=tuple(facts))
 
     @property

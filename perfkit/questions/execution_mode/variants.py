@@ -3,7 +3,7 @@
 import collections
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -99,20 +99,14 @@ def with_anew(batches: Any, step: Any) -> Iterator[int]:
         yield len(labels)
 
 
-def uses_xla(network: Any) -> bool:
-    """Whether Keras compiles this network with XLA where nobody says anything of it."""
-    network.compile(optimizer="sgd", loss="mse")
-    return bool(network.jit_compile)
-
-
 def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
     """Train with ``fit``, in one epoch that has no end.
 
     Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
     """
-    if not options:
-        yield Note(BY_DEFAULT, uses_xla(network))
     traces = prepared(job, network, **options)
+    if not options:
+        yield Note(BY_DEFAULT, bool(network.jit_compile))
     steps = _ENDLESS_STEPS if job.steps is None else job.steps
     fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
@@ -152,7 +146,6 @@ class Method:
         fix: Reads the lines to write instead of what costs time.
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
             traced again.
-        xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
 
     name: str
@@ -164,7 +157,6 @@ class Method:
     fix: Callable[[], str] = str
     kind: Kind = "mode"
     feed: Feed = "even"
-    xla: bool | None = None
 
     @functools.cached_property
     def code(self) -> str:
@@ -185,8 +177,7 @@ def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
     """A mode of ``fit`` that tells ``compile`` something."""
     run = functools.partial(fitted, **options)
     read = functools.partial(_fit_lines, setup=options)
-    xla = options.get("jit_compile")
-    return Method(name, run, changes, read, FIT, do, xla=xla)
+    return Method(name, run, changes, read, FIT, do)
 
 
 def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
@@ -352,19 +343,6 @@ def why_not(make_step: MakeStep, job: Job) -> str:
         return differences([own_method(make_step)], job).get(OWN, "")
 
     return mistake_of(check)
-
-
-def alike(methods: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
-    """Say of each that asks for what Keras does anyway which one has it already.
-
-    ``xla`` is whether Keras, left to itself, uses XLA here.
-    """
-    does = "compiles with XLA" if xla else "uses no XLA"
-    return {
-        name: f'equals "{method.against}" here, because Keras {does} by itself'
-        for name, method in methods.items()
-        if method.xla is xla and method.against in methods
-    }
 
 
 STEPS = 8

@@ -43,8 +43,6 @@ IMAGE_BYTES = "image_bytes"
 # The notes of how many whole cores may be used, and how many processors may not.
 CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
-# A library that does less than so much of what another does is not worth its use.
-_WORSE = 0.7
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
 _REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, *gpu.PINNED)
@@ -279,11 +277,6 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             row = _rates(measured, ratio, f"{together}, {cores:g} cores against one")
             do = _ASK_DOCTOR.format("the cores")
             yield Weak(ratio.ratio / cores, do, row, ratio)
-    ratio = _ratio(measured, work.TENSORFLOW, work.BASELINE)
-    if ratio and ratio.low > 1 / _WORSE:
-        row = _rates(measured, ratio, "Matrix products, TensorFlow against NumPy")
-        do = "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`."
-        yield Weak(1 / ratio.ratio, do, row, ratio)
     size = measured.notes.get(IMAGE_BYTES)
     disk, decoded = (_timing(measured, n) for n in (work.DATA_DISK, work.ALL_CORES))
     if not (size and disk and decoded and disk.is_known and decoded.is_known):
