@@ -40,11 +40,8 @@ Document = TypeVar("Document", bound=store.Recorded)
 class Keeper(Generic[Document]):
     """Has what was found so far, saves it, and can be stopped.
 
-    It saves in ``folder``; None is ``perfkit-findings`` here.
-
-    Attributes:
-        finding: What has been found so far; None before the first trial has ended.
-        unsaved: Why it could not be saved, in a sentence; "" if it was.
+    It saves in ``folder``; None is ``perfkit-findings`` here. ``finding`` is None until
+    the first trial has ended; ``unsaved`` says why it could not be saved, "" if it was.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -132,12 +129,8 @@ class Measurer(Keeper[Document]):
 class Session(Measurer[Finding]):
     """A run that can be watched and stopped, and that saves what it has at every trial.
 
-    Args:
-        experiment: What to run.
-        budget: Seconds to spend on trials; preparing data comes on top.
-        guess: What the reader expects, kept in the finding.
-        seed: As of ``Measurer``, and ``folder`` as of ``Keeper``.
-        early: Whether it ends as soon as the experiment says that it is answered.
+    The ``budget`` is for trials; preparing data comes on top. With ``early`` it ends as
+    soon as the experiment says that it is answered.
 
     Raises:
         BadParameterError: A budget that holds no measurement.

@@ -180,15 +180,13 @@ def _method(name: str, do: str, **options: Any) -> Callable[[Build], Build]:
 
 
 def calling(
-    operation: Callable[[Problem], Operation],
-    precision: str = "float32",
-    graph: Callable[[Operation], Operation] | None = None,
+    precision: str = "float32", graph: Callable[[Operation], Operation] | None = None
 ) -> Build:
-    """Give what makes the call of an operation; without ``graph``, from Python."""
+    """Give what makes the call of ``conv2d``; without ``graph``, from Python."""
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
         numbers, weights = rounded(placed(images), placed(kernel), precision)
-        convolve = graph(operation(problem)) if graph else operation(problem)
+        convolve = graph(conv2d(problem)) if graph else conv2d(problem)
         return lambda: convolve(numbers, weights)
 
     return build
@@ -206,7 +204,7 @@ def compiled(convolve: Any, **options: Any) -> Any:
     return convolve
 
 
-def conv2d(problem: Problem, **options: Any) -> Operation:
+def conv2d(problem: Problem) -> Operation:
     """What TensorFlow brings along."""
     # In a small call even looking up a name of ``later`` would show.
     import tensorflow as tf
@@ -214,14 +212,12 @@ def conv2d(problem: Problem, **options: Any) -> Operation:
     stride, padding = problem.stride, problem.padding.upper()
 
     def convolve(images: Any, kernel: Any) -> Any:
-        return tf.nn.conv2d(images, kernel, stride, padding, **options)
+        return tf.nn.conv2d(images, kernel, stride, padding)
 
     return convolve
 
 
-_method(BASELINE, "Call `tf.nn.conv2d` from Python.", sources=(conv2d,))(
-    calling(conv2d)
-)
+_method(BASELINE, "Call `tf.nn.conv2d` from Python.", sources=(conv2d,))(calling())
 
 
 def one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float]:
@@ -293,7 +289,7 @@ _method(
     "conv2d in a graph",
     "Call `tf.nn.conv2d` in a `tf.function`.",
     sources=(conv2d, compiled),
-)(calling(conv2d, graph=compiled))
+)(calling(graph=compiled))
 
 _XLA = functools.partial(compiled, jit_compile=True)
 _method(
@@ -301,7 +297,7 @@ _method(
     "Compile `tf.nn.conv2d` with XLA.",
     sources=(conv2d, _XLA),
     against="conv2d in a graph",
-)(calling(conv2d, graph=_XLA))
+)(calling(graph=_XLA))
 
 SHORT = "conv2d bfloat16"
 _method(
@@ -310,7 +306,7 @@ _method(
     excluded=True,
     sources=(functools.partial(rounded, precision="bfloat16"), conv2d),
     precision="bfloat16",
-)(calling(conv2d, "bfloat16"))
+)(calling("bfloat16"))
 
 
 @_method(
@@ -540,7 +536,7 @@ def wait_for_device() -> None:
         tensorflow.test.experimental.sync_devices()
 
 
-def convolving(call: Callable[[], object], images: int) -> Iterator[Yielded]:
+def convolving(call: Call, images: int) -> Iterator[Yielded]:
     """Convolve so many images a call; the first call is a tick of its own."""
     wait_for_device()
     yield READY

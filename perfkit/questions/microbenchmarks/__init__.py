@@ -118,7 +118,11 @@ class Microbenchmarks(Experiment):
             except PerfkitError as error:
                 refused |= dict.fromkeys(work.JPEGS, str(error))
         yield Note("progress", "Working out what is possible in theory")
-        yield Note(REFUSED, refused | self._out_of_reach())
+        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
+        if on_gpu and not _without_tensorflow() and not benchmark.sees_gpu():
+            reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
+            refused |= dict.fromkeys(on_gpu, reason)
+        yield Note(REFUSED, refused)
         _, card = computing(gpus_here()[0], os.environ)
         hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, hardware.cores)
@@ -139,10 +143,10 @@ class Microbenchmarks(Experiment):
         is_first = max(timing.trials for timing in measured.timings) < 2
         is_open = is_first or bool(busy)
         weak = [] if is_open else sorted(_weak(measured), key=lambda part: part.share)
-        worst = (
-            weak[0] if weak else Weak(1.0, _NOT_KNOWN if is_open else _NONE, facts[0])
-        )
-        sure: Sure = "sure" if weak else "not known yet" if is_open else ""
+        worst = Weak(1.0, _NOT_KNOWN if is_open else _NONE, facts[0])
+        sure: Sure = "not known yet" if is_open else ""
+        if weak:
+            worst, sure = weak[0], "sure"
         is_loud = bool(busy) or any(map(_is_noisy, measured.timings))
         steps = f"{_QUIETER}\n{_FURTHER}" if is_loud else _FURTHER
         variants = (v.name for v in measured.variants if not v.unavailable)
@@ -168,14 +172,6 @@ class Microbenchmarks(Experiment):
             for bench in (*work.benchmarks(self.data), *of_gpu)
             if bench.group.lower() in parts or bench.name == self.baseline
         )
-
-    def _out_of_reach(self) -> dict[str, str]:
-        """Why those of a GPU that TensorFlow cannot use are not run, by name."""
-        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
-        if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or benchmark.sees_gpu():
-            return {}
-        reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
-        return dict.fromkeys(on_gpu, reason)
 
     def _counts(self, reading: str, hardware: Hardware) -> dict[str, Microbenchmark]:
         """What each microbenchmark counts and what is possible, for the finding."""
@@ -259,8 +255,8 @@ def _arithmetic(measured: Measurement) -> Fact:
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
-    for name, counts in microbenchmarks(measured.notes).items():
-        timing, limit = _timing(measured, name), counts.limit or 0.0
+    for name, part in microbenchmarks(measured.notes).items():
+        timing, limit = _timing(measured, name), part.limit or 0.0
         if name not in _REACHES_HALF or timing is None or not timing.is_known:
             continue
         if timing.high < _WEAK * limit:
@@ -269,12 +265,17 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             yield Weak(share, _ASK_DOCTOR.format("the GPU or its link"), row)
     cores = _cores(measured)
     for alone, together in _ON_CORES:
-        ratio = _ratio(measured, together, alone)
+        ratio = measured.compare(together, alone)
         # More threads than these NumPy's library does not make.
         numpy = together == work.BASELINE
         threads = min(cores, _NUMPY_THREADS) if numpy else cores
-        if ratio and cores > 1 and ratio.high < _WEAK * threads:
-            row = _rates(measured, ratio, f"{together}, {cores:g} cores against one")
+        if not ratio or not ratio.is_judged or not ratio.ends or cores <= 1:
+            continue
+        if ratio.high < _WEAK * threads:
+            counts = microbenchmarks(measured.notes).get(together)
+            rates = rates_behind(measured, ratio, counts.unit if counts else "units")
+            times = f"{units.times(ratio.ratio)} times as fast{rates}"
+            row = Fact(f"{together}, {cores:g} cores against one", times, ratio.ends)
             do = _ASK_DOCTOR.format("the cores")
             yield Weak(ratio.ratio / cores, do, row, ratio)
     size = measured.notes.get(IMAGE_BYTES)
@@ -289,20 +290,6 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
             Fact("The disk", f"{gives}, where the cores decode {needed}"),
         )
-
-
-def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
-    """A ratio that is judged and known; both count the same."""
-    compared = measured.compare(variant, baseline)
-    return compared if compared and compared.is_judged and compared.ends else None
-
-
-def _rates(measured: Measurement, compared: Comparison, label: str) -> Fact:
-    """A ratio with its two rates."""
-    counts = microbenchmarks(measured.notes).get(compared.variant)
-    rates = rates_behind(measured, compared, counts.unit if counts else "units")
-    times = f"{units.times(compared.ratio)} times as fast{rates}"
-    return Fact(label, times, compared.ends)
 
 
 def _timing(measured: Measurement, name: str) -> Timing | None:

@@ -252,16 +252,11 @@ LEARNING_RATE = 0.01
 
 @dataclass(frozen=True)
 class Job:
-    """A training that has not begun.
+    """A training that has not begun, of so many steps, or without an end.
 
-    Attributes:
-        model: A name of ``perfkit.questions.shared.models``.
-        batch: Examples in a batch.
-        seed: Of the weights and the examples.
-        steps: How many to make; None for no end.
-        feed: ``"even"`` batches have ``batch`` examples. Of ``"ragged"`` ones every
-            eighth has half of them, as the last of an epoch has. Of ``"changing"`` ones
-            no two in a row have the same number, and their mean is ``batch``.
+    The seed is that of the weights and the examples. Of ``"ragged"`` batches every
+    eighth has half of the examples, as the last of an epoch has. Of ``"changing"`` ones
+    no two in a row have the same number, and their mean is ``batch``.
     """
 
     model: str

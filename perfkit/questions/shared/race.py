@@ -134,11 +134,8 @@ class Race:
     ) -> Verdict:
         """Say what to do, how much that brings, how sure that is.
 
-        Args:
-            warnings: What could change the decision for the winner.
-            facts: The numbers it rests on.
-            because: What else it rests on.
-            next: What to do after that; "" for what fits any race.
+        The warnings are what could change the decision for the winner; ``next`` is what
+        to do after that, "" for what fits any race.
         """
         verdict = self._not_timed()
         if len(self.runners) > 1:
