@@ -7,7 +7,6 @@ import random
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.plan import following
 from perfkit.engine.trial import Trial
-from tests.engine.scripted import Script, play
 from tests.findings.made import completed
 from tests.questions.races import ROUNDS, rounds_of
 
@@ -61,16 +60,6 @@ def timed_steps(timed, against, *, noise=0.002, **more):
 def by_cost(overhead, cost, sizes=(4, 16, 64, 256, 1024)):
     """Seconds of a step by size, on a machine that costs this."""
     return {size: overhead + cost * size for size in sizes}
-
-
-def played(step_s, **more):
-    """The same through the engine, on a clock of its own."""
-    scripts = {
-        name(size): Script(seconds, examples=size, jitter=0.02, spread=0.01)
-        for size, seconds in step_s.items()
-    }
-    run, _ = play(scripts, baseline=name(min(step_s)), **more)
-    return list(run.events())[-1].measurement
 
 
 def tried(variant, outcome="completed", message="", **notes):

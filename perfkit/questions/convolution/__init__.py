@@ -22,16 +22,7 @@ from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.convolution import variants as ways
-from perfkit.questions.convolution.variants import (
-    BASELINE,
-    CHOICES,
-    FLOAT,
-    GROUPS,
-    VARIANTS,
-    Method,
-    Problem,
-    own_method,
-)
+from perfkit.questions.convolution.variants import BASELINE, VARIANTS, Method, Problem
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.race import Race
 from perfkit.questions.shared.words import fact, quoted
@@ -60,12 +51,13 @@ class Convolution(Experiment):
         str, Choice(("same", "valid"), help="Zeros around the image, or none")
     ] = "same"
     variants: Annotated[
-        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
+        str,
+        Choice((*ways.GROUPS, *VARIANTS), many=True, help="Groups or single variants"),
     ] = "essential"
 
     name = "convolution"
     baseline = BASELINE
-    choices = CHOICES
+    choices = ways.CHOICES
     # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
     # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
     # and the padding, "same" or "valid". Returns shape (batch, row, column, filters).
@@ -79,13 +71,15 @@ class Convolution(Experiment):
                 f"kernel is {self.kernel} and side is {self.side}; choose a kernel "
                 "that is no larger than the image."
             )
-        largest = self.batch * max(
-            self.side**2 * self.channels, self.problem.out**2 * self.filters
+        images, answer = (
+            self.side**2 * self.channels,
+            self.problem.out**2 * self.filters,
         )
-        if FLOAT * largest > _MOST_BYTES:
+        largest = ways.FLOAT * self.batch * max(images, answer)
+        if largest > _MOST_BYTES:
             raise BadParameterError(
-                f"images or result would take {units.size(FLOAT * largest)}; choose a "
-                "smaller batch, side or number of channels."
+                f"images or result would take {units.size(largest)}; choose a smaller "
+                "batch, side or number of channels."
             )
 
     @property
@@ -128,13 +122,15 @@ class Convolution(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
         race, problem = (
-            Race(measured, CHOICES, "images", "This convolution"),
+            Race(measured, ways.CHOICES, "images", "This convolution"),
             self.problem,
         )
         if not race.ranked:
             return race.verdict()
         shares = shares_of(measured, problem)
-        first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
+        first_calls = {
+            name: _first_call(measured, problem, name) for name in ways.CHOICES
+        }
         winners = first_calls.pop(race.winner, "")
         warning = f"The first call of {quoted(race.winner)} takes {winners}."
         verdict = race.verdict(
@@ -160,8 +156,8 @@ class Convolution(Experiment):
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: own_method(function)} if function else {}
-        methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
+        mine = {OWN: ways.own_method(function)} if function else {}
+        methods = select(self.variants, ways.GROUPS, VARIANTS, BASELINE)
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     def _limits(self) -> Iterator[Variant]:

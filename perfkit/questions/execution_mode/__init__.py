@@ -20,15 +20,7 @@ from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.execution_mode import variants as modes
-from perfkit.questions.execution_mode.variants import (
-    BY_DEFAULT,
-    CHOICES,
-    FIT,
-    GROUPS,
-    VARIANTS,
-    MakeStep,
-    Method,
-)
+from perfkit.questions.execution_mode.variants import CHOICES, GROUPS, VARIANTS, Method
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.loops import NOTE, Job
@@ -60,7 +52,7 @@ class ExecutionMode(Experiment):
     choices = CHOICES
     # Takes a model, its optimizer and its loss; returns a function of features and
     # labels that trains on one batch.
-    function: ClassVar[MakeStep | None] = None
+    function: ClassVar[modes.MakeStep | None] = None
 
     @property
     def baseline(self) -> str:
@@ -191,10 +183,14 @@ def _costs(measured: Measurement) -> list[Comparison]:
 
 
 def _facts(measured: Measurement) -> Iterator[Fact]:
-    defaults = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
+    defaults = [
+        t.notes[modes.BY_DEFAULT]
+        for t in measured.trials
+        if modes.BY_DEFAULT in t.notes
+    ]
     if defaults:
         uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
-        yield Fact(f"{FIT}, without a setting for XLA", uses)
+        yield Fact(f"{modes.FIT}, without a setting for XLA", uses)
     for name in (method.name for method in _retracing(measured)):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if notes:

@@ -34,18 +34,7 @@ from perfkit.questions.shared.batches import code_of_fit, fitted
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import compiled, step_of
 from perfkit.questions.shared.models import MODELS, learnable
-from perfkit.questions.shared.precision import (
-    BFLOAT16,
-    FLOAT16,
-    FLOAT32,
-    NO_TF32,
-    PRECISIONS,
-    Expectation,
-    Hardware,
-    Precision,
-    expected,
-    unavailable,
-)
+from perfkit.questions.shared.precision import BFLOAT16, FLOAT16, FLOAT32, PRECISIONS
 from perfkit.questions.shared.race import Choice as Way
 from perfkit.questions.shared.race import Race
 from perfkit.questions.shared.words import between, quoted
@@ -103,7 +92,7 @@ class MixedPrecision(Experiment):
                 precision.changes,
                 FLOAT32,
                 # Whether TensorFlow can use a GPU, only preparing finds out.
-                "" if hardware.gpu else unavailable(precision, hardware),
+                "" if hardware.gpu else formats.unavailable(precision, hardware),
                 code=code_of_training(precision),
             )
             for name, precision in self._precisions.items()
@@ -112,7 +101,7 @@ class MixedPrecision(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Say what to expect, and refuse what would take the whole run for itself."""
         precisions, hardware = self._precisions.values(), formats.seen_here()
-        reasons = {p.name: unavailable(p, hardware) for p in precisions}
+        reasons = {p.name: formats.unavailable(p, hardware) for p in precisions}
         able = [p for p in precisions if not reasons[p.name]]
         expects = expectations(able, hardware)
         yield Note(EXPECTED, expects)
@@ -149,14 +138,16 @@ class MixedPrecision(Experiment):
         return _judge(measured, self.result(measured))
 
     @property
-    def _precisions(self) -> dict[str, Precision]:
+    def _precisions(self) -> dict[str, formats.Precision]:
         return select(self.variants, {_ALL: tuple(PRECISIONS)}, PRECISIONS, FLOAT32)
 
 
-def expectations(precisions: Sequence[Precision], hardware: Hardware) -> dict[str, Any]:
+def expectations(
+    precisions: Sequence[formats.Precision], hardware: formats.Hardware
+) -> dict[str, Any]:
     """What is expected of each precision but float32, as a note has it."""
     others = (p for p in precisions if p.name != FLOAT32)
-    return {p.name: asdict(expected(p, hardware)) for p in others}
+    return {p.name: asdict(formats.expected(p, hardware)) for p in others}
 
 
 def too_slow(step_s: Mapping[str, float]) -> dict[str, str]:
@@ -183,7 +174,7 @@ def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     yield from fitted(network, optimizer, (examples, labels), at_start)
 
 
-def code_of_training(choice: Precision) -> str:
+def code_of_training(choice: formats.Precision) -> str:
     """The lines of a training in a precision, as a reader types them."""
     wrappers = [formats.scaled] if choice.policy == FLOAT16 else []
     return f"{choice.line}\n{code_of_fit(*wrappers)}"
@@ -216,7 +207,7 @@ def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
             yield Note(CURVE, curve | {"losses": list(means)})
 
 
-def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
+def _seconds_of_step(name: str, precision: formats.Precision, batch: int) -> float:
     """About how long a step takes at most, worked out from one of a few examples."""
     few = min(batch, _FEW)
     step = compiled(step_of(*precision.build(MODELS[name])), autograph=False)
@@ -233,7 +224,7 @@ def _seconds_of_step(name: str, precision: Precision, batch: int) -> float:
 # No run notes more losses than this, or larger ones.
 _MOST, _LARGEST = 1000, 1e300
 # Half the distance between 1 and the next number: what one rounding changes at most.
-_ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
+_ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, formats.NO_TF32: 2.0**-11}
 Alike = Literal[
     "equal within rounding",
     "less apart than two seeds",
@@ -405,7 +396,8 @@ def _judge(measured: Measurement, result: PrecisionResult) -> Verdict:
         race = Race(measured, remaining, "examples")
     if not race.won:
         race = fastest
-    expected = note_as(dict[str, Expectation], measured.notes.get(EXPECTED)) or {}
+    note = measured.notes.get(EXPECTED)
+    expected = note_as(dict[str, formats.Expectation], note) or {}
     because = tuple(
         f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
         for name, outlook in expected.items()
@@ -431,7 +423,9 @@ def _judge(measured: Measurement, result: PrecisionResult) -> Verdict:
 
 
 def _facts(
-    measured: Measurement, result: PrecisionResult, expected: Mapping[str, Expectation]
+    measured: Measurement,
+    result: PrecisionResult,
+    expected: Mapping[str, formats.Expectation],
 ) -> Iterator[Fact]:
     compared = {c.variant: c for c in measured.comparisons}
     for name, outlook in expected.items():

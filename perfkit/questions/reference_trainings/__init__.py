@@ -37,19 +37,12 @@ from perfkit.findings.training import (
 )
 from perfkit.questions.base import Experiment
 from perfkit.questions.shared import benchmark, cache, images
+from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.benchmark import calls_of_a_tick
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.precision import (
-    BFLOAT16,
-    FLOAT16,
-    FLOAT32,
-    PRECISIONS,
-    Hardware,
-    expected,
-    seen_here,
-)
+from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
 from perfkit.questions.shared.words import fact, failures
 
 Feed = Literal["memory", "JPEG", "disk"]
@@ -134,18 +127,18 @@ _FLOAT32 = (
 )
 _MIXED = tuple(
     Reference("wide dense", "wide-dense", 128, 2, dtype=dtype)
-    for dtype in (BFLOAT16, FLOAT16)
+    for dtype in (formats.BFLOAT16, formats.FLOAT16)
 )
 REFERENCES = (*_FLOAT32, *_MIXED)
 # One for each network and precision, however it is fed.
 RESIDENTS = {job.resident: job for job in REFERENCES if job.feed == "memory"}
 
 
-def not_eligible(reference: Reference, hardware: Hardware) -> str:
+def not_eligible(reference: Reference, hardware: formats.Hardware) -> str:
     """Why a precision is not tried on this machine, as a clause; "" where it is."""
     if reference.dtype == FLOAT32:
         return ""
-    expectation = expected(PRECISIONS[reference.dtype], hardware)
+    expectation = formats.expected(PRECISIONS[reference.dtype], hardware)
     return expectation.because if expectation.expect == "slower" else ""
 
 
@@ -205,7 +198,7 @@ class ReferenceTrainings(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
         # Before anything computes: it hides the GPUs, which only holds until then.
-        hardware = seen_here()
+        hardware = formats.seen_here()
         no_disk = yield from make()
         refused = dict[str, str]()
         for job in REFERENCES:
