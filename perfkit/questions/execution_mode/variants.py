@@ -42,15 +42,9 @@ BY_DEFAULT = "fit uses XLA"
 
 def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yielded]:
     """Give the step the number of each step as well: a Python int, or a tensor."""
-    traces, with_number = Traces(), numbering(step_of(network))
-    note_trace = tf.autograph.experimental.do_not_convert(traces.trace)
-
-    def noting(features: Any, labels: Any, number: Any) -> Any:
-        note_trace()
-        return with_number(features, labels, number)
-
-    loop = with_tensors if as_tensor else with_numbers
-    yield from looped(job, graph_of(noting), traces, loop=loop)
+    traces, loop = Traces(), with_tensors if as_tensor else with_numbers
+    body = loops.with_traces(numbering(step_of(network)), traces)
+    yield from looped(job, graph_of(body), traces, loop=loop)
 
 
 def numbering(step: Any) -> Callable[..., Any]:

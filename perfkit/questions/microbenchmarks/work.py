@@ -64,9 +64,12 @@ _CLOCK_COUNT, _JUMP, _RETURN = bytes.fromhex("48ffcf"), bytes.fromhex("0f85"), b
 
 def hertz() -> float | None:
     """The highest clock of some tries, in hertz; None where it cannot be counted."""
-    code = _code()
-    if code is None:
+    if platform.machine() not in ("x86_64", "AMD64"):
         return None
+    # The chain of additions as a function of how often to run it.
+    body = _ADD * _ADDITIONS + _CLOCK_COUNT
+    back = -(len(body) + len(_JUMP) + 4)
+    code = body + _JUMP + back.to_bytes(4, "little", signed=True) + _RETURN
     try:
         rights = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
         memory = mmap.mmap(-1, mmap.PAGESIZE, prot=rights)
@@ -75,23 +78,12 @@ def hertz() -> float | None:
         return None
     memory.write(code)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    chain = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(start)
-    return max(_speed(chain) for _ in range(_TRIES))
-
-
-def _code() -> bytes | None:
-    """The chain as a function of how often to run it; None for other processors."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return None
-    body = _ADD * _ADDITIONS + _CLOCK_COUNT
-    back = -(len(body) + len(_JUMP) + 4)
-    return body + _JUMP + back.to_bytes(4, "little", signed=True) + _RETURN
-
-
-def _speed(chain: "ctypes._FuncPointer") -> float:
-    began = time.perf_counter()
-    chain(_ROUNDS)
-    return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
+    chain, seconds = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(start), list[float]()
+    for _ in range(_TRIES):
+        began = time.perf_counter()
+        chain(_ROUNDS)
+        seconds.append(time.perf_counter() - began)
+    return _ADDITIONS * _ROUNDS / min(seconds)
 
 
 def graph_call() -> Iterator[Yielded]:

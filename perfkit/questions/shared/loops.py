@@ -111,14 +111,14 @@ def looped(
     yield from with_notes(every(steps(), sync=wait), traces)
 
 
-def with_traces(plain: Step, traces: Traces) -> Step:
+def with_traces(plain: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
     """Give a step that tells of its traces, and is the same in all else."""
     # AutoGraph rewrites what a user's step calls, and must not rewrite this.
     tell = tf.autograph.experimental.do_not_convert(traces.trace)
 
-    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    def body(*batch: Any) -> Any:
         tell()
-        return plain(features, labels)
+        return plain(*batch)
 
     return body
 

@@ -46,14 +46,11 @@ class Model:
         return examples, labels
 
 
-def _logits(classes: int) -> Any:
-    # In float32, because half precision has too few digits for a loss.
-    return keras.layers.Dense(classes, dtype="float32")
-
-
 def _dense(inputs: int, units: list[int], classes: int = 10) -> keras.Model:
     hidden = [layers.Dense(width, activation="relu") for width in units]
-    return keras.Sequential([keras.Input((inputs,)), *hidden, _logits(classes)])
+    # In float32, because half precision has too few digits for a loss.
+    logits = layers.Dense(classes, dtype="float32")
+    return keras.Sequential([keras.Input((inputs,)), *hidden, logits])
 
 
 def _small_cnn() -> keras.Model:
