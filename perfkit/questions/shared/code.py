@@ -134,7 +134,8 @@ def _rewritten(
             filled = (m if m is not None and not k.arg else [k] for k, m in pairs)
             node.keywords = [*itertools.chain.from_iterable(filled)]
     # Several values stand without brackets.
-    for node in (n for n in nodes if isinstance(n, ast.Assign | ast.Return)):
+    giving = (n for n in nodes if isinstance(n, ast.Assign | ast.Return | ast.Yield))
+    for node in giving:
         if isinstance(node.value, ast.Tuple):
             node.value = ast.Name(ast.unparse(node.value)[1:-1])
     lines = filter(None, ast.unparse(statement).splitlines())
