@@ -28,10 +28,9 @@ from perfkit.engine.plan import (
 )
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
-from perfkit.findings.reading import parse
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.store import read, whole_file
+from perfkit.findings.store import read
 from perfkit.findings.text import plain
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import parameters_of
@@ -118,29 +117,17 @@ def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Docume
 
 
 def recordings_of(
-    name: str,
-    code: str,
-    where: str | Path,
-    kind: type[_Document],
+    name: str, code: str, where: str | Path, kind: type[_Document]
 ) -> list[_Document]:
     """The recordings of the training ``name``, made by code of that digest.
 
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
     """
-    word = str(vars(kind)["kind"])
-    mark = f'"{word}"'.encode()
-
-    def read(path: Path) -> _Document:
-        data = whole_file(path)
-        # Other documents are large, and not parsed for that.
-        if mark not in data:
-            raise BadFileError(f"{plain(path.name)} is not a {word}.")
-        return parse(data, plain(path.name), kind)
-
     place = place_of(where)
-    documents: Iterator[Any] = read_all(place, read)
+    documents: Iterator[Any] = read_all(place, lambda path: read(path, kind))
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
+        word = vars(kind)["kind"]
         raise MissingPartError(
             f"{holder(place)} holds no {word} of this version of {plain(name, 80)}: "
             f"record one on a machine that can run it, or {MEASURE}"
