@@ -27,7 +27,7 @@ from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
 from perfkit.questions.base import Experiment
-from perfkit.questions.microbenchmarks import gpu, peaks, work
+from perfkit.questions.microbenchmarks import peaks, work
 from perfkit.questions.microbenchmarks.peaks import Hardware
 from perfkit.questions.microbenchmarks.work import Benchmark
 from perfkit.questions.parameters import Choice, Folder
@@ -45,7 +45,7 @@ CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
-_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, *gpu.PINNED)
+_REACHES_HALF = (*work.PRODUCTS, work.GPU_MEMORY, *work.PINNED)
 # The same work on one core and on all. Clocks that are lower when all cores work
 # explain that all do less than each does alone, never less than half of it.
 _ON_CORES = (
@@ -166,7 +166,7 @@ class Microbenchmarks(Experiment):
     def _benchmarks(self) -> tuple[Benchmark, ...]:
         """Those asked for, and the baseline, in the order of the groups."""
         parts = self.parts.split(",")
-        of_gpu = gpu.BENCHMARKS if gpus_here()[0] else ()
+        of_gpu = work.GPU_BENCHMARKS if gpus_here()[0] else ()
         return tuple(
             bench
             for bench in (*work.benchmarks(self.data), *of_gpu)

@@ -1,19 +1,24 @@
-"""What each part of the machine but a GPU is given to do."""
+"""What each part of the machine is given to do, the GPU and the way to it last."""
 
+import contextlib
 import ctypes
 import functools
+import importlib.util
 import mmap
 import platform
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from perfkit import units
 from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.errors import RunError
 from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
 from perfkit.questions.shared import benchmark, cache, decoding, images
@@ -25,6 +30,7 @@ from perfkit.questions.shared.benchmark import (
 )
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.loops import wait
 
 # What the verdict and the checks ask for by name.
 BASELINE, NUMPY_ONE = "NumPy product, float32", "NumPy product, 1 core"
@@ -268,3 +274,144 @@ def _decode(name: str, *, one_core: bool = False) -> Benchmark:
         tensorflow=True,
         one_core=one_core,
     )
+
+
+_ROWS = 8192
+_BLOCK = 1 << 30
+_KINDS = ("float32", "TF32", "float16", "bfloat16")
+PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
+GPU_MEMORY = "GPU memory"
+
+
+def launch() -> Iterator[Yielded]:
+    """Add two numbers on the GPU and wait for it, one after another."""
+    # What is timed is so short that looking up a name of ``later`` would show.
+    import tensorflow as tf
+
+    with on_gpu():
+        one = tf.constant(1.0)
+        yield from repeated(lambda: tf.add(one, one).numpy(), 1)
+
+
+def gpu_memory() -> Iterator[Yielded]:
+    """Write a block of the GPU's memory from another; both count."""
+    with on_gpu():
+        block = tf.zeros([_BLOCK // 4], tf.float32)
+        add = tf.function(lambda numbers: numbers + 1.0)
+        yield from repeated(lambda: add(block), 2 * _BLOCK, wait)
+
+
+def product_on_gpu(kind: str) -> Iterator[Yielded]:
+    """Multiply two large matrices on the GPU."""
+    with on_gpu():
+        tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
+        plain = "float32" if kind == "TF32" else kind
+        sides = (_ROWS, _ROWS)
+        one, other = (tf.cast(tf.random.uniform(sides), plain) for _ in range(2))
+    yield from repeated(lambda: tf.matmul(one, other), flop(_ROWS), wait)
+
+
+def on_gpu() -> AbstractContextManager[Any]:
+    """Work on the first GPU; ``RunError`` if TensorFlow can use none."""
+    if not benchmark.sees_gpu():
+        raise RunError("TensorFlow cannot use a GPU here.")
+    # An operation that cannot run there fails, instead of running on the CPU.
+    tf.config.set_soft_device_placement(False)
+    return cast("AbstractContextManager[Any]", tf.device("GPU:0"))
+
+
+# Large enough that starting a copy does not show.
+_SIZE = 1 << 28
+# From CUDA's cudaMemcpyKind.
+_TO_GPU, _FROM_GPU = 1, 2
+
+
+def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
+    """Copy as TensorFlow does, between ordinary memory and the GPU."""
+    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
+    with on_gpu():
+        with tf.device(source):
+            block = tf.zeros([_SIZE], tf.uint8)
+
+        # Outside of a graph the first copy is kept, and no later call makes one.
+        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+        def copy(given: tf.Tensor) -> tf.Tensor:
+            with tf.device(target):
+                return tf.identity(given)
+
+        yield from repeated(lambda: copy(block), _SIZE, wait)
+
+
+def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
+    """Copy between pinned memory and the GPU, by CUDA itself."""
+    cuda, size = _cuda(), ctypes.c_size_t(_SIZE)
+    host, device = ctypes.c_void_p(), ctypes.c_void_p()
+    _ask(cuda.cudaMallocHost, ctypes.byref(host), size)
+    _ask(cuda.cudaMalloc, ctypes.byref(device), size)
+    target, source = (device, host) if to_gpu else (host, device)
+    kind = ctypes.c_int(_TO_GPU if to_gpu else _FROM_GPU)
+    copy = functools.partial(_ask, cuda.cudaMemcpy, target, source, size, kind)
+    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
+
+
+def _ask(call: Callable[..., int], *arguments: Any) -> None:
+    code = call(*arguments)
+    if code:
+        raise RunError(f"CUDA refused to copy to the GPU (its error {code}).")
+
+
+def _cuda() -> ctypes.CDLL:
+    """CUDA's runtime library: from its package, or where the system has it."""
+    package = importlib.util.find_spec("nvidia")
+    folders = list(package.submodule_search_locations or ()) if package else []
+    places = (Path(f) / "cuda_runtime/lib" for f in folders)
+    packaged = [str(p) for place in places for p in place.glob("libcudart.so*")]
+    for name in (*packaged, "libcudart.so.12", "libcudart.so"):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(name)
+    raise RunError(
+        "CUDA's runtime library is not here; install it with "
+        "`pip install tensorflow[and-cuda]`."
+    )
+
+
+_benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)
+
+
+def _transfer(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
+    # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
+    kind = "ordinary memory" if to_gpu else "memory of TensorFlow's choice"
+    memory = "pinned memory, by CUDA itself" if is_pinned else kind
+    return _benchmark(
+        *(name, "B"),
+        f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
+        functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
+        peaks.link,
+    )
+
+
+GPU_BENCHMARKS = (
+    _benchmark(
+        "GPU launch", "calls", "adding two numbers and reading the result", launch
+    ),
+    _benchmark(
+        *(GPU_MEMORY, "B"),
+        "writing a block of 1 GB from another; bytes read and written count",
+        *(gpu_memory, peaks.gpu_memory),
+    ),
+    *(
+        _benchmark(
+            *(name, "FLOP"),
+            f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
+            functools.partial(product_on_gpu, kind),
+            functools.partial(peaks.on_gpu, kind=kind),
+        )
+        for name, kind in zip(PRODUCTS, _KINDS, strict=True)
+    ),
+    *(
+        _transfer(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))
+        for way in ("to", "from")
+        for pin in ("", ", pinned")
+    ),
+)
+PINNED = ("to the GPU, pinned", "from the GPU, pinned")
