@@ -23,7 +23,7 @@ def test_a_line_tells_overhead_and_cost_apart_if_there_are_enough_sizes():
     [
         # From 64 on the rate is 10,000 a second; below, the step costs 6.4 ms.
         (measured({n: max(n, 64) / 10_000 for n in (4, 16, 64, 256, 1024)}), 64),
-        (measured(by_cost(1.0, 1e-6)), 1024),
+        (measured(by_cost(0.1, 1e-7)), 1024),
         (measured(by_cost(0.0, 1e-3)), 4),
         (measured(by_cost(0.002, 1e-3), noise=0.4), None),
         (measured(by_cost(0.0, 1e-3), noise=0.4, rounds=1), None),

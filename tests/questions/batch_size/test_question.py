@@ -74,7 +74,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
 
 
 def test_a_rate_that_still_rises_asks_for_more_and_a_level_one_for_what_learns_best():
-    found = verdict(measured(by_cost(1.0, 1e-6)))
+    found = verdict(measured(by_cost(0.1, 1e-7)))
     assert found.headline.startswith("Train with `batch_size=1024`: the rate still")
     assert "--largest 4096" in found.next
     assert found.winner == "batch 1,024"
