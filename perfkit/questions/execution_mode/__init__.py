@@ -148,7 +148,7 @@ def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
             f"{rates_behind(measured, worst)}.",
             sure=worst.sure,
             interval=ends,
-            edits=(_edit(method.read(), method.fix()),),
+            edits=(Edit(old=method.read(), new=method.fix()),),
             next=f"{ties} may cost as much." if ties else "",
         )
     if noisy:
@@ -161,37 +161,19 @@ def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
     )
 
 
-def _edit(old: str, new: str) -> Edit:
-    """The lines that go and come, without those that stand behind them either way."""
-    gone, come = old.split("\n"), new.split("\n")
-    while min(len(gone), len(come)) > 1 and gone[-1] == come[-1]:
-        del gone[-1], come[-1]
-    return Edit(old="\n".join(gone), new="\n".join(come))
-
-
-def _retracing(measured: Measurement) -> list[Method]:
-    """The ways to trace again that were timed, in their usual order."""
-    names = {timing.variant for timing in measured.timings}
-    return [m for m in VARIANTS.values() if m.kind == "retracing" and m.name in names]
-
-
 def _costs(measured: Measurement) -> list[Comparison]:
     """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (method for method in _retracing(measured) if method.do)
+    guilty = (m for m in VARIANTS.values() if m.kind == "retracing" and m.do)
     compared = (measured.compare(method.name, method.against) for method in guilty)
     return list(filter(None, compared))
 
 
 def _facts(measured: Measurement) -> Iterator[Fact]:
-    defaults = [
-        t.notes[modes.BY_DEFAULT]
-        for t in measured.trials
-        if modes.BY_DEFAULT in t.notes
-    ]
-    if defaults:
-        uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
+    defaults = [trial.notes.get(modes.BY_DEFAULT) for trial in measured.trials]
+    if known := [default for default in defaults if default is not None]:
+        uses = "compiles with XLA" if known[-1] else "uses no XLA"
         yield Fact(f"{modes.FIT}, without a setting for XLA", uses)
-    for name in (method.name for method in _retracing(measured)):
+    for name in (m.name for m in VARIANTS.values() if m.kind == "retracing"):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if notes:
             # Each trial is a process of its own, and traces anew.
