@@ -45,7 +45,7 @@ CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
-_REACHES_HALF = (*work.PRODUCTS, work.GPU_MEMORY, *work.PINNED)
+_REACHES_HALF = (*work.PRODUCTS, work.GPU_MEMORY)
 # The same work on one core and on all. Clocks that are lower when all cores work
 # explain that all do less than each does alone, never less than half of it.
 _ON_CORES = (
@@ -262,7 +262,7 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
         if timing.high < _WEAK * limit:
             share = timing.rate / limit
             row = Fact(name, share_of(timing, limit))
-            yield Weak(share, _ASK_DOCTOR.format("the GPU or its link"), row)
+            yield Weak(share, _ASK_DOCTOR.format("the GPU"), row)
     cores = _cores(measured)
     for alone, together in _ON_CORES:
         ratio = measured.compare(together, alone)

@@ -1,9 +1,7 @@
 """What each part of the machine is given to do, the GPU and the way to it last."""
 
-import contextlib
 import ctypes
 import functools
-import importlib.util
 import mmap
 import platform
 import time
@@ -11,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -322,13 +319,10 @@ def on_gpu() -> AbstractContextManager[Any]:
 
 # Large enough that starting a copy does not show.
 _SIZE = 1 << 28
-# From CUDA's cudaMemcpyKind.
-_TO_GPU, _FROM_GPU = 1, 2
 
 
-def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
-    """Copy as TensorFlow does, between ordinary memory and the GPU."""
-    source, target = ("CPU:0", "GPU:0") if to_gpu else ("GPU:0", "CPU:0")
+def transfer(source: str, target: str) -> Iterator[Yielded]:
+    """Copy as TensorFlow does, between the machine's memory and the GPU."""
     with on_gpu():
         with tf.device(source):
             block = tf.zeros([_SIZE], tf.uint8)
@@ -342,54 +336,7 @@ def pageable(*, to_gpu: bool) -> Iterator[Yielded]:
         yield from repeated(lambda: copy(block), _SIZE, wait)
 
 
-def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
-    """Copy between pinned memory and the GPU, by CUDA itself."""
-    cuda, size = _cuda(), ctypes.c_size_t(_SIZE)
-    host, device = ctypes.c_void_p(), ctypes.c_void_p()
-    _ask(cuda.cudaMallocHost, ctypes.byref(host), size)
-    _ask(cuda.cudaMalloc, ctypes.byref(device), size)
-    target, source = (device, host) if to_gpu else (host, device)
-    kind = ctypes.c_int(_TO_GPU if to_gpu else _FROM_GPU)
-    copy = functools.partial(_ask, cuda.cudaMemcpy, target, source, size, kind)
-    yield from repeated(copy, _SIZE, lambda: _ask(cuda.cudaDeviceSynchronize))
-
-
-def _ask(call: Callable[..., int], *arguments: Any) -> None:
-    code = call(*arguments)
-    if code:
-        raise RunError(f"CUDA refused to copy to the GPU (its error {code}).")
-
-
-def _cuda() -> ctypes.CDLL:
-    """CUDA's runtime library: from its package, or where the system has it."""
-    package = importlib.util.find_spec("nvidia")
-    folders = list(package.submodule_search_locations or ()) if package else []
-    places = (Path(f) / "cuda_runtime/lib" for f in folders)
-    packaged = [str(p) for place in places for p in place.glob("libcudart.so*")]
-    for name in (*packaged, "libcudart.so.12", "libcudart.so"):
-        with contextlib.suppress(OSError):
-            return ctypes.CDLL(name)
-    raise RunError(
-        "CUDA's runtime library is not here; install it with "
-        "`pip install tensorflow[and-cuda]`."
-    )
-
-
 _benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)
-
-
-def _transfer(name: str, *, to_gpu: bool, is_pinned: bool) -> Benchmark:
-    # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
-    kind = "ordinary memory" if to_gpu else "memory of TensorFlow's choice"
-    memory = "pinned memory, by CUDA itself" if is_pinned else kind
-    return _benchmark(
-        *(name, "B"),
-        f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
-        functools.partial(pinned if is_pinned else pageable, to_gpu=to_gpu),
-        peaks.link,
-    )
-
-
 GPU_BENCHMARKS = (
     _benchmark(
         "GPU launch", "calls", "adding two numbers and reading the result", launch
@@ -408,10 +355,15 @@ GPU_BENCHMARKS = (
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
     ),
-    *(
-        _transfer(f"{way} the GPU{pin}", to_gpu=way == "to", is_pinned=bool(pin))
-        for way in ("to", "from")
-        for pin in ("", ", pinned")
+    _benchmark(
+        *("to the GPU", "B"),
+        f"copying {_SIZE >> 20} MB from ordinary memory",
+        *(functools.partial(transfer, "CPU:0", "GPU:0"), peaks.link),
+    ),
+    # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
+    _benchmark(
+        *("from the GPU", "B"),
+        f"copying {_SIZE >> 20} MB to memory of TensorFlow's choice",
+        *(functools.partial(transfer, "GPU:0", "CPU:0"), peaks.link),
     ),
 )
-PINNED = ("to the GPU, pinned", "from the GPU, pinned")

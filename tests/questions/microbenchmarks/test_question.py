@@ -34,7 +34,7 @@ def test_every_part_is_tried(gpus):
     assert alone["GPU microbenchmarks"].unavailable == "No NVIDIA driver here."
     gpus(1)
     variants = experiment("machine-ladder").make_variants()
-    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
+    assert {"GPU launch", "to the GPU", "GPU product, TF32"} <= set(variants)
     assert not any(one.unavailable for one in variants.values())
     assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
 
@@ -83,7 +83,6 @@ def says(measured):
         (BOTH, {}, "JPEG decode, 2 cores against one: 0."),
         (BOTH | {work.ALL_CORES: (1500.0, "images", "images", None)}, {}, ""),
         (FULL_GPU, {}, "GPU memory: 1"),
-        ({"to the GPU, pinned": FULL_GPU["GPU memory"]}, {}, "to the GPU, pinned: "),
         # Sound machines reach no more of these limits.
         ({"to the GPU": FULL_GPU["GPU memory"]}, {}, ""),
         ({work.BASELINE: (2e10, "FLOP", "arrays", 5e11)}, {}, ""),
