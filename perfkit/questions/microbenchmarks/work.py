@@ -7,9 +7,8 @@ import platform
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -308,13 +307,13 @@ def product_on_gpu(kind: str) -> Iterator[Yielded]:
     yield from repeated(lambda: tf.matmul(one, other), flop(_ROWS), wait)
 
 
-def on_gpu() -> AbstractContextManager[Any]:
+def on_gpu() -> Any:
     """Work on the first GPU; ``RunError`` if TensorFlow can use none."""
     if not benchmark.sees_gpu():
         raise RunError("TensorFlow cannot use a GPU here.")
     # An operation that cannot run there fails, instead of running on the CPU.
     tf.config.set_soft_device_placement(False)
-    return cast("AbstractContextManager[Any]", tf.device("GPU:0"))
+    return tf.device("GPU:0")
 
 
 # Large enough that starting a copy does not show.
