@@ -19,7 +19,6 @@ from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.engine.trial import Trial
 from perfkit.findings.load import MEANT
@@ -31,15 +30,7 @@ from perfkit.questions.contention import loads
 from perfkit.questions.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, PIPELINES
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
-from perfkit.questions.shared.words import (
-    MORE,
-    costliest,
-    failures,
-    longer,
-    quoted,
-    rates_behind,
-    sure_of_all,
-)
+from perfkit.questions.shared.words import failures, judge_costs, quoted
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"
@@ -203,7 +194,15 @@ class Contention(Experiment):
         readings = self.result(measured)
         compared = [c for c in measured.comparisons if c.baseline == QUIET]
         compared.sort(key=lambda c: c.ratio)
-        verdict = _of_costs(measured, compared)
+        worst, verdict = judge_costs(measured, compared, "a step", " as when quiet")
+        if worst:
+            load, slows, advice = LOADS.get(worst.variant), "Something slows", _OPEN
+            if load:
+                slows = load.slows
+                advice = f"If your training shows the same signs, {load.remedy}"
+            degree = " most" if len(compared) > 1 and not verdict.warnings else ""
+            headline = f"{slows} this training{degree}."
+            verdict = replace(verdict, headline=headline, next=advice)
         # Of a mystery the length of a step and no more: the rest is for the reader.
         facts = [
             Fact(f"{c.variant}: {sign.name}", change)
@@ -235,41 +234,6 @@ class Contention(Experiment):
     def _train(self, name: str) -> Iterator[Yielded]:
         name = sealed(self.mystery) if name == MYSTERY else name
         return loads.train(self.batch, LOADS.get(name), self.processes)
-
-
-def _of_costs(measured: Measurement, compared: list[Comparison]) -> Verdict:
-    worst, ties, noisy = costliest(measured, compared)
-    if worst:
-        load, (times, ends) = LOADS.get(worst.variant), longer(worst)
-        slows = load.slows if load else "Something slows"
-        degree = " most" if len(compared) > 1 and not ties else ""
-        takes = (
-            f"takes {times} times as long as when quiet" if times else "takes longer"
-        )
-        return Verdict(
-            headline=f"{slows} this training{degree}.",
-            much=f"With {quoted(worst.variant)} a step {takes}"
-            f"{rates_behind(measured, worst)}.",
-            sure=worst.sure,
-            interval=ends,
-            warnings=(f"{ties} may cost as much.",) if ties else (),
-            next=f"If your training shows the same signs, {load.remedy}"
-            if load
-            else _OPEN,
-        )
-    if compared and not noisy:
-        return Verdict(
-            headline="None of these is shown to slow this training.",
-            much="Each costs less than 10 %, if anything.",
-            sure=sure_of_all(compared),
-        )
-    return Verdict(
-        headline="This run does not show whether any of these slows this training.",
-        much=f"The machine is too noisy to judge {noisy}." if noisy else "",
-        sure="not known yet",
-        # The loads of this run are other programs, too: none of those to be ended.
-        next=MORE,
-    )
 
 
 def read_signs(measured: Measurement) -> Readings:

@@ -26,14 +26,7 @@ from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.loops import NOTE, Job
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import (
-    costliest,
-    failures,
-    longer,
-    quoted,
-    rates_behind,
-    sure_of_all,
-)
+from perfkit.questions.shared.words import failures, judge_costs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +77,11 @@ class ExecutionMode(Experiment):
         """
         facts = [*_facts(measured)]
         if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
-            verdict = _of_costs(measured, costs)
+            worst, verdict = judge_costs(measured, costs, "this training")
+            if worst:
+                method = VARIANTS[worst.variant]
+                edit = Edit(old=method.read(), new=method.fix())
+                verdict = replace(verdict, headline=method.do, edits=(edit,))
             return replace(verdict, facts=tuple(facts), because=failures(measured))
         race = Race(measured, CHOICES, "examples")
         warnings: tuple[str, ...] = ()
@@ -134,31 +131,6 @@ def paying(paid: PayBack, batch: float) -> str:
         "not shown": "is not shown to pay back",
         "one round": "needs a second round to show when it is ahead",
     }[paid.paying]
-
-
-def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
-    """The verdict on what is traced again: what costs most, if anything."""
-    worst, ties, noisy = costliest(measured, costs)
-    if worst:
-        (times, ends), method = longer(worst), VARIANTS[worst.variant]
-        duration = f"{times} times as long" if times else "longer"
-        return Verdict(
-            headline=method.do,
-            much=f"With {quoted(method.name)} this training takes {duration}"
-            f"{rates_behind(measured, worst)}.",
-            sure=worst.sure,
-            interval=ends,
-            edits=(Edit(old=method.read(), new=method.fix()),),
-            next=f"{ties} may cost as much." if ties else "",
-        )
-    if noisy:
-        headline = f"This run does not show whether {noisy} costs anything."
-        return Verdict(headline=headline, sure="not known yet")
-    return Verdict(
-        headline="No cost of retracing is shown in the steady state here.",
-        sure=sure_of_all(costs),
-        next="Look at the number of traces, and at the first call of each.",
-    )
 
 
 def _costs(measured: Measurement) -> list[Comparison]:
