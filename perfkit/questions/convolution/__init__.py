@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from perfkit import units
-from perfkit.engine.measurement import OWN, Measurement, Variant, pay_back
+from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
@@ -121,37 +121,22 @@ class Convolution(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
-        race, problem = (
-            Race(measured, ways.CHOICES, "images", "This convolution"),
-            self.problem,
-        )
+        race = Race(measured, ways.CHOICES, "images", "This convolution")
         if not race.ranked:
             return race.verdict()
-        shares = shares_of(measured, problem)
-        first_calls = {
-            name: _first_call(measured, problem, name) for name in ways.CHOICES
-        }
-        winners = first_calls.pop(race.winner, "")
-        warning = f"The first call of {quoted(race.winner)} takes {winners}."
+        shares = shares_of(measured, self.problem)
+        warnings, first_calls = race.first_calls(self.batch, "calls")
+        held_up = (_held_up(n, near) for n, near in shares.items() if "compute" in near)
         verdict = race.verdict(
-            warnings=(warning,) if winners else (),
-            facts=(
-                *(_held_up(n, near) for n, near in shares.items() if "compute" in near),
-                *(
-                    Fact(f"First call, {quoted(n)}", s)
-                    for n, s in first_calls.items()
-                    if s
-                ),
-            ),
+            warnings=warnings,
+            facts=(*held_up, *first_calls),
             next=_next(race, shares),
         )
         if race.won or verdict.sure in ("not known yet", ""):
             return verdict
         # What computes something else may be faster, and stands in the same table.
-        equals = (
-            f"Keep {quoted(BASELINE)}: no variant with the same result is shown to be"
-        )
-        return replace(verdict, headline=f"{equals} faster.")
+        equals = "no variant with the same result is shown to be faster"
+        return replace(verdict, headline=f"Keep {quoted(BASELINE)}: {equals}.")
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -188,8 +173,6 @@ Shares = dict[Bound, Estimate]
 _HOLDS_UP = 0.5
 # What is faster than the memory was measured to be has its numbers in the caches.
 _CACHED = 1.1
-# A first call that takes this many times the baseline's has a row.
-_EXPENSIVE = 2
 # What holds a variant up, with its share of a limit.
 _HELD_UP: dict[Bound, str] = {
     "compute": "compute-bound: {} of the {}",
@@ -275,16 +258,3 @@ def _held_up(name: str, near: Shares) -> Fact:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
     return replace(row, value=_HELD_UP[bound].format(row.value, limit))
-
-
-def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
-    """When an expensive first call has paid back; "" where it is not expensive."""
-    base, timing = measured.timing(BASELINE), measured.timing(name)
-    back = pay_back(measured, name, BASELINE)
-    if name == BASELINE or not base or not timing or not back:
-        return ""
-    takes = units.seconds(timing.first_call_s)
-    if back.paying == "pays back":
-        return f"{takes}: it pays back after {back.steps(problem.batch, 'calls')}"
-    expensive = timing.first_call_s > _EXPENSIVE * base.first_call_s
-    return f"{takes}, not shown to pay back" if expensive else ""

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from perfkit.engine.measurement import OWN, Measurement, PayBack, Variant, pay_back
+from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
@@ -84,17 +84,8 @@ class ExecutionMode(Experiment):
                 verdict = replace(verdict, headline=method.do, edits=(edit,))
             return replace(verdict, facts=tuple(facts), because=failures(measured))
         race = Race(measured, CHOICES, "examples")
-        warnings: tuple[str, ...] = ()
-        for name in race.runners:
-            paid = pay_back(measured, name, race.baseline)
-            if not paid or name == race.baseline:
-                continue
-            sentence = paying(paid, self.batch)
-            facts.append(Fact(f"{name}, with its first call", sentence))
-            # What one round cannot show is no reason to think twice.
-            if name == race.winner and paid.paying != "one round":
-                warnings = (f"It {sentence}.",)
-        return race.verdict(warnings=warnings, facts=tuple(facts))
+        warnings, first_calls = race.first_calls(self.batch)
+        return race.verdict(warnings=warnings, facts=(*facts, *first_calls))
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -119,18 +110,6 @@ class ExecutionMode(Experiment):
         method = self._methods[name]
         job = Job(self.model, self.batch, seed, feed=method.feed)
         return method.run(job, job.network())
-
-
-def paying(paid: PayBack, batch: float) -> str:
-    """When a mode has paid back, after "it"."""
-    if paid.paying == "pays back":
-        return f"compiles first: it is ahead after {paid.steps(batch)}"
-    return {
-        "at once": "is ahead from its first call",
-        "never": "never pays back, because its steps are slower",
-        "not shown": "is not shown to pay back",
-        "one round": "needs a second round to show when it is ahead",
-    }[paid.paying]
 
 
 def _costs(measured: Measurement) -> list[Comparison]:

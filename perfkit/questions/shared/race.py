@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.measurement import Measurement, Variant, pay_back
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
@@ -23,6 +23,13 @@ from perfkit.questions.shared.words import (
 
 _BROKEN = "Trials failed: fix the errors that they report, then run again."
 _SHORT = "Give the run more seconds: no trial reached steady steps."
+_PAYS_BACK = "has a slow first call: it is ahead after {}"
+_PAYING: dict[str, str] = {
+    "at once": "is ahead from its first call",
+    "never": "never pays back, because its calls are slower",
+    "not shown": "is not shown to pay back",
+    "one round": "needs a second round to show when it is ahead",
+}
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,22 @@ class Race:
         rivals = (name for name in names if name != self.baseline)
         compared = (self.measured.compare(name, self.baseline) for name in rivals)
         return [comparison for comparison in compared if comparison]
+
+    def first_calls(
+        self, batch: int, unit: str = "steps"
+    ) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
+        """When each has paid back its first call; what to warn of, and the rows."""
+        warnings, facts = tuple[str, ...](), list[Fact]()
+        for name in self.runners:
+            paid = pay_back(self.measured, name, self.baseline)
+            if not paid or name == self.baseline:
+                continue
+            sentence = _PAYING.get(paid.paying)
+            sentence = sentence or _PAYS_BACK.format(paid.steps(batch, unit))
+            facts.append(Fact(f"First call, {quoted(name)}", sentence))
+            if name == self.winner and paid.paying in ("pays back", "not shown"):
+                warnings = (f"It {sentence}.",)
+        return warnings, tuple(facts)
 
     def verdict(
         self,
