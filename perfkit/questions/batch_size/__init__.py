@@ -119,12 +119,13 @@ class BatchSize(Experiment):
         rates = tuple((n, timing) for n, timing in timings if timing and timing.low > 0)
         steps = [timing.seconds(size) for size, timing in rates]
         trials = {size: measured.trials_of(name_of(size)) for size in self.batches}
+        peaks = {size: shared_batches.peaks(trials[size]) for size in trials}
         return Result(
             rates=rates,
             knee=_knee(measured, rates) if rates else None,
             line=fitted([(1.0, size) for size, _ in rates], steps),
             limit=0 if measured.notes.get("gpus") else self.memory * _MB,
-            memory=_memory(trials),
+            memory=tuple((n, statistics.median(peaks[n])) for n in peaks if peaks[n]),
             search=read_search(measured.trials),
         )
 
@@ -233,20 +234,6 @@ def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
         smallest=rates[0][0],
         largest=rates[-1][0],
     )
-
-
-def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
-    """Bytes above the start at each size, the median over its trials."""
-    for kind in ("gpu_peak", "resident"):
-        above = dict[int, float]()
-        for size, repeats in trials.items():
-            notes = (note_as(dict[str, int], t.notes.get("memory")) for t in repeats)
-            peaks = [note[kind] for note in notes if note and note.get(kind, -1) >= 0]
-            if peaks and (peak := statistics.median(peaks)) > 0:
-                above[size] = peak
-        if above:
-            return tuple(above.items())
-    return ()
 
 
 # Beyond this nobody trains.

@@ -23,14 +23,12 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Estimate, student
 from perfkit.engine.tick import READY, REFUSED, Note, Yielded
-from perfkit.engine.trial import Trial
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared import batches
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.batches import code_of_fit, fitted
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import compiled, step_of
 from perfkit.questions.shared.models import MODELS, learnable
@@ -85,10 +83,11 @@ class MixedPrecision(Experiment):
     def make_variants(self) -> Mapping[str, Variant]:
         """The precisions that ``variants`` asks for, float32 always first."""
         hardware = formats.read_hardware()
+        trained = functools.partial(batches.training, self.model, self.batch)
         return {
             name: Variant(
                 name,
-                functools.partial(training, self.model, name, self.batch),
+                functools.partial(trained, precision=name),
                 precision.changes,
                 FLOAT32,
                 # Whether TensorFlow can use a GPU, only preparing finds out.
@@ -130,8 +129,14 @@ class MixedPrecision(Experiment):
         """The losses in pairs, and the memory, from the notes of trials."""
         tries = [trial.notes for trial in measured.trials if trial.is_try]
         curves = filter(None, (note_as(Curve, notes.get(CURVE)) for notes in tries))
-        pairs, memory = tuple(_pairs(curves)), _memory(measured.trials)
-        return PrecisionResult(pairs=pairs, memory=memory)
+        memory = {
+            name: Estimate(
+                value=statistics.median(peaks), low=min(peaks), high=max(peaks)
+            )
+            for name in PRECISIONS
+            if (peaks := batches.peaks(measured.trials_of(name)))
+        }
+        return PrecisionResult(pairs=tuple(_pairs(curves)), memory=memory)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which precision is fastest, whether it learns the same, what to write."""
@@ -166,18 +171,10 @@ def too_slow(step_s: Mapping[str, float]) -> dict[str, str]:
     }
 
 
-def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
-    """Train a fresh network on one batch, which is in memory, without an end."""
-    at_start = batches.start()
-    network, optimizer = PRECISIONS[precision].build(MODELS[name])
-    examples, labels = map(tf.constant, MODELS[name].batch(batch))
-    yield from fitted(network, optimizer, (examples, labels), at_start)
-
-
 def code_of_training(choice: formats.Precision) -> str:
     """The lines of a training in a precision, as a reader types them."""
     wrappers = [formats.scaled] if choice.policy == FLOAT16 else []
-    return f"{choice.line}\n{code_of_fit(*wrappers)}"
+    return f"{choice.line}\n{batches.code_of_fit(*wrappers)}"
 
 
 def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
@@ -356,19 +353,6 @@ def _pairs(curves: Iterable[Curve]) -> Iterator[Pairs]:
             usual=tuple(base.sound[:count] for _, base in rows),
             lost=lost,
         )
-
-
-def _memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
-    peaks = dict[str, list[float]]()
-    for trial in trials:
-        note = note_as(dict[str, float], trial.notes.get("memory")) or {}
-        peak = note.get("gpu_peak", note.get("resident", 0.0))
-        if 0 < peak < _LARGEST and trial.variant in PRECISIONS:
-            peaks.setdefault(trial.variant, []).append(peak)
-    return {
-        name: Estimate(value=statistics.median(sizes), low=min(sizes), high=max(sizes))
-        for name, sizes in peaks.items()
-    }
 
 
 _LAST_LAYER = (
