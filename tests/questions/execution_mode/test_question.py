@@ -77,15 +77,6 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces()
     }
 
 
-def test_retracing_that_noise_hides_or_that_costs_nothing_is_not_blamed():
-    found = verdict(NUMBERS, told=TOLD, noise=5.0, rounds=2)
-    assert '"Python number"' in found.headline
-    assert found.sure == "not known yet"
-    told = {"ragged last batch": {"steps": 99, "traces": 2}}
-    found = verdict({"tf.function": 0.001, "ragged last batch": 0.001}, told=told)
-    assert found.headline == "None of these is shown to cost anything."
-
-
 @pytest.mark.measures
 def test_a_run_times_a_loop_and_fit_and_keeps_their_traces(tmp_path):
     found = run("execution-mode", variants="fit", budget=4, folder=tmp_path)
