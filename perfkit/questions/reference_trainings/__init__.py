@@ -159,13 +159,6 @@ _NOT_TIMED = "The change was not timed."
 Ends = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class Trainings:
-    """The reference trainings of one run."""
-
-    trainings: tuple[Training, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReferenceTrainings(Experiment):
     """Where do fixed trainings spend their time on this machine?"""
@@ -208,13 +201,13 @@ class ReferenceTrainings(Experiment):
                 refused[job.variant] = no_disk
         yield Note(REFUSED, refused)
 
-    def result(self, measured: Measurement) -> Trainings:
+    def result(self, measured: Measurement) -> dict[str, tuple[Training, ...]]:
         """Each training, with its step taken apart."""
-        return Trainings(trainings(measured))
+        return {"trainings": trainings(measured)}
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say of each training how long a step takes, and where that goes."""
-        jobs = [t for t in self.result(measured).trainings if t.seconds is not None]
+        jobs = [t for t in trainings(measured) if t.seconds is not None]
         because = failures(measured)
         if not jobs:
             return Verdict(headline="Nothing could be timed.", because=because)
