@@ -174,11 +174,8 @@ def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
     return Method(name, run, changes, read, FIT, do)
 
 
-def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
-    """Read the lines of a loop with a step that is traced."""
-    return functools.partial(code_of, *parts, **options)
-
-
+# Reads the lines of a loop with a step that is traced.
+_loop = functools.partial(functools.partial, code_of)
 _read_graph = _loop(loops.compiled, loops.loop)
 _MODES = (
     Method(

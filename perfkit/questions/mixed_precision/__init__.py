@@ -140,7 +140,40 @@ class MixedPrecision(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which precision is fastest, whether it learns the same, what to write."""
-        return _judge(measured, self.result(measured))
+        result = self.result(measured)
+        alike = {pair.precision: pair.alike for pair in result.pairs}
+        race = fastest = Race(measured, CHOICES, "examples")
+        # The next one may learn what the fastest does not.
+        remaining = dict(CHOICES)
+        while race.won and alike.get(race.winner) in _SPOILT:
+            del remaining[race.winner]
+            race = Race(measured, remaining, "examples")
+        if not race.won:
+            race = fastest
+        note = measured.notes.get(EXPECTED)
+        expected = note_as(dict[str, formats.Expectation], note) or {}
+        because = tuple(
+            f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
+            for name, outlook in expected.items()
+        )
+        facts = tuple(_facts(measured, result, expected))
+        if not race.won:
+            return race.verdict(because=because, facts=facts)
+        name = _CALLED[race.winner]
+        learns: Alike = alike.get(race.winner, "too few trainings to say")
+        if learns in _SPOILT:
+            verdict = replace(race, subject=f"With {name} this training").verdict(
+                because=because,
+                facts=facts,
+                next="Train longer with both, then compare the losses.",
+            )
+            headline = f"Keep float32: {name} is faster, {_ALIKE[learns]}."
+            return replace(verdict, headline=headline, edits=())
+        advice = _LAST_LAYER if PRECISIONS[race.winner].is_mixed else ""
+        verdict = race.verdict(because=because, facts=facts, next=advice)
+        if learns not in _ALIKE:
+            return replace(verdict, warnings=(_UNKNOWN,))
+        return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
 
     @property
     def _precisions(self) -> dict[str, formats.Precision]:
@@ -367,43 +400,6 @@ _ALIKE: dict[Alike, str] = {
     "differs": "but its losses differ",
     "lost": "but its loss became NaN",
 }
-
-
-def _judge(measured: Measurement, result: PrecisionResult) -> Verdict:
-    """Say which precision trains fastest, and whether it learns what float32 learns."""
-    alike = {pair.precision: pair.alike for pair in result.pairs}
-    race = fastest = Race(measured, CHOICES, "examples")
-    # The next one may learn what the fastest does not.
-    remaining = dict(CHOICES)
-    while race.won and alike.get(race.winner) in _SPOILT:
-        del remaining[race.winner]
-        race = Race(measured, remaining, "examples")
-    if not race.won:
-        race = fastest
-    note = measured.notes.get(EXPECTED)
-    expected = note_as(dict[str, formats.Expectation], note) or {}
-    because = tuple(
-        f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
-        for name, outlook in expected.items()
-    )
-    facts = tuple(_facts(measured, result, expected))
-    if not race.won:
-        return race.verdict(because=because, facts=facts)
-    name = _CALLED[race.winner]
-    learns: Alike = alike.get(race.winner, "too few trainings to say")
-    if learns in _SPOILT:
-        verdict = replace(race, subject=f"With {name} this training").verdict(
-            because=because,
-            facts=facts,
-            next="Train longer with both, then compare the losses.",
-        )
-        headline = f"Keep float32: {name} is faster, {_ALIKE[learns]}."
-        return replace(verdict, headline=headline, edits=())
-    advice = _LAST_LAYER if PRECISIONS[race.winner].is_mixed else ""
-    verdict = race.verdict(because=because, facts=facts, next=advice)
-    if learns not in _ALIKE:
-        return replace(verdict, warnings=(_UNKNOWN,))
-    return replace(verdict, headline=f"Train with {name}: {_ALIKE[learns]}.")
 
 
 def _facts(
