@@ -358,7 +358,7 @@ class Scaling(Experiment):
             fed = measured.compare(name_of(kind, count, FED), best.variant)
             if kind == GPU and fed and fed.verdict == "slower":
                 next_step = _SLOW_INPUT
-        verdict = race.Race(measured, choices, "examples", against=single).verdict(
+        verdict = race.Race(measured, choices, "examples").verdict(
             warnings=(warning,) if warning else (),
             facts=tuple(self._facts(measured, gains)),
             next=next_step,

@@ -58,19 +58,17 @@ class Race:
         choices: The variants that may be chosen, by name; the baseline among them.
         unit: What an example is, such as ``"images"``.
         subject: What runs faster then, at the beginning of a sentence.
-        against: What all are compared with; "" for the run's own baseline.
     """
 
     measured: Measurement
     choices: Mapping[str, Choice]
     unit: str
     subject: str = "This training"
-    against: str = ""
 
-    @cached_property
+    @property
     def baseline(self) -> str:
         """What all are compared with."""
-        return self.against or self.measured.baseline
+        return self.measured.baseline
 
     @cached_property
     def runners(self) -> tuple[str, ...]:
