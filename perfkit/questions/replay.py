@@ -9,7 +9,7 @@ import contextlib
 import heapq
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,18 +61,15 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what to do.
     """
     place, name = place_of(where), experiment.name
-    findings = read_all(place, lambda path: read(path, Finding))
-    answers = [finding for finding in findings if finding.experiment == name]
-    nothing = f"{holder(place)} holds no recording of {name}"
-    if not answers:
-        raise MissingPartError(
-            f"{nothing}: record one on a machine that can run it, with `perfkit run "
-            f"{name} --out FOLDER`, or {MEASURE}"
-        )
-    fitting = [finding for finding in answers if not differences(experiment, finding)]
+    fitting = [
+        finding
+        for finding in read_all(place, Finding)
+        if finding.experiment == name and not differences(experiment, finding)
+    ]
     if not fitting:
         raise MissingPartError(
-            f"{nothing} with these settings or this code of yours: {MEASURE}"
+            f"{holder(place)} holds no recording of {name} with these settings or this "
+            f"code of yours: {MEASURE}"
         )
     return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
 
@@ -106,14 +103,14 @@ def holder(place: Path) -> str:
     return "perfkit" if place == BROUGHT else plain(place.name, 80)
 
 
-def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Document]:
+def read_all(place: Path, kind: type[_Document]) -> Iterator[_Document]:
     """Read a file, or those of a folder that can be read; other files are none."""
     if place.is_file():
-        yield read(place)
+        yield read(place, kind)
         return
     for path in sorted(place.glob("*.json")):
         with contextlib.suppress(BadFileError):
-            yield read(path)
+            yield read(path, kind)
 
 
 def recordings_of(
@@ -124,7 +121,7 @@ def recordings_of(
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
     """
     place = place_of(where)
-    documents: Iterator[Any] = read_all(place, lambda path: read(path, kind))
+    documents: Iterator[Any] = read_all(place, kind)
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
         word = vars(kind)["kind"]
