@@ -99,7 +99,7 @@ class ExecutionMode(Experiment):
         return Variant(
             method.name,
             functools.partial(self._run, method.name),
-            method.changes,
+            method.does,
             against,
             code=method.code,
         )

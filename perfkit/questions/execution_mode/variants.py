@@ -134,17 +134,17 @@ class Method:
 
     Attributes:
         run: Trains the network it is given, without an end, and yields ticks.
+        does: What it does, in a sentence, which advises a mode.
         read: Reads its lines from the source.
-        do: The sentence that advises a mode, or says what to do about a cost; "" for
-            neither.
-        fix: Reads the lines to write instead of what costs time.
+        do: What to do about what costs time, in a sentence; "" for what does not.
+        fix: Reads the lines to write instead.
         kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
             traced again.
     """
 
     name: str
     run: Callable[[Job, Any], Iterator[Yielded]]
-    changes: str
+    does: str
     read: Callable[[], str]
     against: str = EAGER
     do: str = ""
@@ -161,76 +161,37 @@ class Method:
         return f"{code_of(loops.gradient_step)}\n{lines}"
 
 
-def _fit_lines(*parts: Callable[..., Any], setup: Any = None, **options: Any) -> str:
-    """The lines of a ``fit``: of its ``parts``, of ``compile`` and of itself."""
-    lines = code_of(*parts), code_of(loops.compile_model, **(setup or {}))
-    return "\n".join(filter(None, (*lines, code_of(loops.fit, **(QUIET | options)))))
+def _fit_lines(**options: Any) -> str:
+    """The lines of ``compile``, with ``options``, and of ``fit``."""
+    return f"{code_of(loops.compile_model, **options)}\n{code_of(loops.fit, **QUIET)}"
 
 
-def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
+def _fit(name: str, does: str, **options: Any) -> Method:
     """A mode of ``fit`` that tells ``compile`` something."""
     run = functools.partial(fitted, **options)
-    read = functools.partial(_fit_lines, setup=options)
-    return Method(name, run, changes, read, FIT, do)
+    return Method(name, run, does, functools.partial(_fit_lines, **options), FIT)
 
 
 # Reads the lines of a loop with a step that is traced.
 _loop = functools.partial(functools.partial, code_of)
 _read_graph = _loop(loops.compiled, loops.loop)
 _MODES = (
-    Method(
-        EAGER,
-        loops.eager,
-        "A loop of your own: Python runs every operation of every step.",
-        _loop(loops.loop),
-        do="Run every operation from Python.",
-    ),
-    _fit(
-        "fit eagerly",
-        "The same fit with run_eagerly=True: Python runs every operation.",
-        "Use `fit`, run eagerly.",
-        run_eagerly=True,
-    ),
-    Method(
-        GRAPH,
-        traced,
-        "tf.function traces the step once, then runs it as a graph.",
-        _read_graph,
-        do="Put the step into a `tf.function`.",
-    ),
+    Method(EAGER, loops.eager, "Run every operation from Python.", _loop(loops.loop)),
+    _fit("fit eagerly", "Use `fit`, run eagerly.", run_eagerly=True),
+    Method(GRAPH, traced, "Put the step into a `tf.function`.", _read_graph),
     Method(
         "tf.function XLA",
         functools.partial(traced, jit_compile=True),
-        "XLA compiles the graph of the step.",
+        "Compile the step with XLA.",
         _loop(loops.compiled, loops.loop, jit_compile=True),
         GRAPH,
-        "Compile the step with XLA.",
     ),
-    Method(
-        FIT,
-        fitted,
-        "model.fit instead of your own loop, with XLA only where Keras chooses it.",
-        _fit_lines,
-        GRAPH,
-        "Use `fit`.",
-    ),
-    _fit(
-        "fit XLA",
-        "The same fit with jit_compile=True: XLA compiles the step.",
-        "Use `fit`, and compile its step with XLA.",
-        jit_compile=True,
-    ),
-    _fit(
-        "fit without XLA",
-        "The same fit with jit_compile=False: a graph, and no XLA.",
-        "Use `fit` without XLA.",
-        jit_compile=False,
-    ),
+    Method(FIT, fitted, "Use `fit`.", _fit_lines, GRAPH),
+    _fit("fit XLA", "Use `fit`, and compile its step with XLA.", jit_compile=True),
+    _fit("fit without XLA", "Use `fit` without XLA.", jit_compile=False),
     *(
         _fit(
             f"fit {steps} steps",
-            f"The same fit with steps_per_execution={steps}: {steps} steps per call "
-            "from Python.",
             f"Use `fit`, with {steps} steps per call.",
             steps_per_execution=steps,
         )
@@ -300,7 +261,7 @@ _RETRACING = (
 
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING)}
 CHOICES = {
-    method.name: Choice(method.do, method.read)
+    method.name: Choice(method.does, method.read)
     for method in VARIANTS.values()
     if method.kind == "mode"
 }

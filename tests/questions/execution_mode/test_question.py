@@ -52,7 +52,7 @@ FIRSTS = {"eager loop": 0.11, "tf.function": 0.27, "fit XLA": 2.0}
 
 def test_the_fastest_mode_is_named_with_its_gain_and_when_it_pays_back():
     found = verdict(MODES, firsts=FIRSTS)
-    assert (found.winner, found.headline) == ("fit XLA", VARIANTS["fit XLA"].do)
+    assert (found.winner, found.headline) == ("fit XLA", VARIANTS["fit XLA"].does)
     assert re.search(r"it is ahead after 21\d steps \(2", found.warnings[0])
 
 
