@@ -87,37 +87,15 @@ def scaled(optimizer: Any) -> Any:
     return optimizer
 
 
+_FULL = "The same, with every product in full float32."
 PRECISIONS = {
     precision.name: precision
     for precision in (
-        Precision(
-            FLOAT32,
-            "Everything in float32, as TensorFlow runs it by default; a GPU that has "
-            "TF32 uses it.",
-        ),
-        Precision(
-            NO_TF32,
-            "The same, with every product in full float32.",
-            tensor_float_32=False,
-        ),
-        Precision(
-            BFLOAT16,
-            "Layers compute in bfloat16 and keep their weights in float32; the last "
-            "one computes in float32.",
-            BFLOAT16,
-        ),
-        Precision(
-            FLOAT16,
-            "Layers compute in float16 and keep their weights in float32; the loss is "
-            "scaled, and the last layer computes in float32.",
-            FLOAT16,
-        ),
-        Precision(
-            FLOAT64,
-            "All layers but the last compute in float64, which one mistaken setting "
-            "brings.",
-            FLOAT64,
-        ),
+        Precision(FLOAT32, "All in float32; a GPU that has TF32 uses it."),
+        Precision(NO_TF32, _FULL, tensor_float_32=False),
+        Precision(BFLOAT16, "Layers but the last compute in bfloat16.", BFLOAT16),
+        Precision(FLOAT16, "The same in float16, and the loss is scaled.", FLOAT16),
+        Precision(FLOAT64, "Layers but the last compute in float64.", FLOAT64),
     )
 }
 
