@@ -62,24 +62,21 @@ LOADS = {
             "cpu",
             "Other processes compute, each on a core.",
             "Programs that take the cores slow",
-            "find in `top` which program takes the cores, and end it. `nice -n 19 "
-            "COMMAND` may help too; it was not measured.",
+            "find in `top` which program takes the cores, and end it.",
         ),
         Load(
             MEMORY,
             "memory",
             "Other processes copy arrays that no cache holds.",
             "Programs that copy memory slow",
-            "find in `top` which program computes, and run it later. `nice` frees "
-            "cores, but not the memory bandwidth that they share.",
+            "find in `top` which program computes, and run it later.",
         ),
         Load(
             DISK,
             "disk",
             "Another process reads a file from the disk.",
             "Programs that read the disk slow",
-            "find in `iotop` which program reads, and run it later. If your training "
-            "reads that disk, `dataset.cache()` may help too; it was not measured.",
+            "find in `iotop` which program reads, and run it later.",
         ),
         Load(
             GPU,

@@ -273,8 +273,8 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             continue
         if ratio.high < _WEAK * threads:
             counts = microbenchmarks(measured.notes).get(together)
-            rates = rates_behind(measured, ratio, counts.unit if counts else "units")
-            times = f"{units.times(ratio.ratio)} times as fast{rates}"
+            behind = rates_behind(measured, ratio, counts.unit if counts else "units")
+            times = f"{units.times(ratio.ratio)} times as fast{behind}"
             row = Fact(f"{together}, {cores:g} cores against one", times, ratio.ends)
             do = _ASK_DOCTOR.format("the cores")
             yield Weak(ratio.ratio / cores, do, row, ratio)

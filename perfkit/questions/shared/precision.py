@@ -88,13 +88,14 @@ def scaled(optimizer: Any) -> Any:
 
 
 _FULL = "The same, with every product in full float32."
+_SCALED = "Layers but the last compute in float16; the loss is scaled."
 PRECISIONS = {
     precision.name: precision
     for precision in (
         Precision(FLOAT32, "All in float32; a GPU that has TF32 uses it."),
         Precision(NO_TF32, _FULL, tensor_float_32=False),
         Precision(BFLOAT16, "Layers but the last compute in bfloat16.", BFLOAT16),
-        Precision(FLOAT16, "The same in float16, and the loss is scaled.", FLOAT16),
+        Precision(FLOAT16, _SCALED, FLOAT16),
         Precision(FLOAT64, "Layers but the last compute in float64.", FLOAT64),
     )
 }
