@@ -33,6 +33,7 @@ from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Folder, parameters_of
+from perfkit.questions.shared.words import failures
 
 Document = TypeVar("Document", bound=store.Recorded)
 
@@ -244,16 +245,13 @@ class Session(Measurer[Finding]):
         compares = any(v.against not in ("", v.name) for v in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
-        trials = [trial for trial in measured.trials if not trial.is_try]
-        ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
-        ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
         seconds = units.seconds(self._budget)
         hint = f"Give it more than {seconds}, or check how the trials ended."
         if self._stopped.is_set():
             hint = "Run it again, and stop it only after each variant has had a turn."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(dict.fromkeys(f"{name}: {end}." for name, end in ended)),
+            because=failures(measured),
             next=hint,
         )
 

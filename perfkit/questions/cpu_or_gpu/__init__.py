@@ -7,7 +7,6 @@ compare examples per second at each size. Where there is no GPU, one core agains
 cores shows a crossover of its own: a thread pool is not a kernel launch.
 """
 
-import collections
 import functools
 import itertools
 import os
@@ -239,11 +238,9 @@ class CpuOrGpu(Experiment):
             gain = measured.compare(second, first)
             if gain and _is_sound(gain.low, gain.ratio, gain.high):
                 points.append(Point(size, gain))
-        counts = collections.Counter(point.size.batch for point in points)
-        ((batch, count),) = counts.most_common(1) or [(0, 0)]
+        along = tuple(point for point in points if point.size.batch == self.batch)
         curve: Curve | None = None
-        if count >= _FEWEST_WIDTHS:
-            along = tuple(point for point in points if point.size.batch == batch)
+        if len(along) >= _FEWEST_WIDTHS:
             both = tuple(fits[device] for device in pair if device in fits)
             curve = Curve(points=along, fits=both)
         return Result(
