@@ -363,7 +363,6 @@ _SEEDS = (0, 1)
 LONGEST_S = 0.3
 # What a variant may take of the memory that is free.
 _MEMORY_SHARE = 0.25
-_MESSAGE = 60
 # How long a call is timed, and how often at most.
 _TIMED_S, _TIMES = 0.02, 20
 # A time is worked out for large images once a call takes this many of the smallest.
@@ -449,7 +448,7 @@ def try_method(method: Method, problem: Problem, longest_s: float = LONGEST_S) -
     except Exception as error:
         if type(error).__name__ == "UnimplementedError":
             return Check(why_not="TensorFlow cannot compute that on this device")
-        return Check(why_not=raised(error, _MESSAGE))
+        return Check(why_not=raised(error))
     if why_not := why_not or _too_slow(seconds, longest_s):
         return Check(why_not=why_not)
     return Check(call_s=seconds, overhead=_overhead(method, problem, seconds))
