@@ -351,16 +351,13 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
 
 def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
-    slower = f"Every size below {knee.size:,} is slower; "
-    if knee.size == knee.smallest:
-        slower = ""
     ties = {size: tie for size, tie in knee.ties if tie}
     size = max(ties, key=lambda n: ties[n].high, default=knee.best)
     compared = ties.get(size)
     limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
         headline="This run does not show which batch size is large enough.",
-        much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
+        much=f"{size:,} may be up to {limit} times as fast as {knee.size:,}.",
         sure="not known yet",
     )
 

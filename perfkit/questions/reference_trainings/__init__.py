@@ -142,11 +142,6 @@ def not_eligible(reference: Reference, hardware: formats.Hardware) -> str:
     return expectation.because if expectation.expect == "slower" else ""
 
 
-_FED = {
-    "memory": "Fed from arrays in memory, a call for each step.",
-    "JPEG": "Fed from JPEG files.",
-    "disk": "Fed from a file on the disk, which memory forgets before each pass.",
-}
 # What all others of a network go back to: float32, fed from memory.
 _BASES = {
     job.model: job.variant
@@ -170,9 +165,9 @@ class ReferenceTrainings(Experiment):
         """Each training in full, then each network on a batch that is there."""
         variants = dict[str, Variant]()
         for job in REFERENCES:
-            does, base = _FED[job.feed], _BASES[job.model]
+            does, base = as_sentence(job.description), _BASES[job.model]
             if job.dtype != FLOAT32:
-                does = f"Layers compute in {job.dtype.removeprefix('mixed_')}."
+                does = PRECISIONS[job.dtype].changes
             variants[job.variant] = Variant(
                 job.variant,
                 functools.partial(fed, job),
