@@ -15,7 +15,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
@@ -76,7 +75,10 @@ class ExecutionMode(Experiment):
         Of a run whose baseline is a graph: what it costs to trace again.
         """
         facts = [*_facts(measured)]
-        if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
+        guilty = (method for method in VARIANTS.values() if method.do)
+        compared = (measured.compare(method.name, method.against) for method in guilty)
+        costs = list(filter(None, compared))
+        if measured.baseline == modes.GRAPH and costs:
             worst, verdict = judge_costs(measured, costs, "this training")
             if worst:
                 method = VARIANTS[worst.variant]
@@ -110,13 +112,6 @@ class ExecutionMode(Experiment):
         method = self._methods[name]
         job = Job(self.model, self.batch, seed, feed=method.feed)
         return method.run(job, job.network())
-
-
-def _costs(measured: Measurement) -> list[Comparison]:
-    """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (m for m in VARIANTS.values() if m.kind == "retracing" and m.do)
-    compared = (measured.compare(method.name, method.against) for method in guilty)
-    return list(filter(None, compared))
 
 
 def _facts(measured: Measurement) -> Iterator[Fact]:
