@@ -284,7 +284,7 @@ class CpuOrGpu(Experiment):
             edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
             facts=facts,
             because=(_BEFORE_WORK, *because),
-            next=_next(result, result.curve),
+            next=_next(result),
         )
 
     @property
@@ -488,10 +488,7 @@ def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
     return f"At {point.size.name} training {fast} on {second}{rates}."
 
 
-def _next(result: Result, curve: Curve) -> str:
-    if result.crossing.kind == "always":
-        narrowest = curve.points[0].size.width
-        return f"Run it again with a `narrowest` below {narrowest}."
+def _next(result: Result) -> str:
     # What makes a step larger, where the run has shown that it helps.
     paying = [point.size for point in result.off_curve if point.says == "pays"]
     if not paying or result.crossing.kind == "open":

@@ -35,7 +35,6 @@ from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
 from perfkit.questions.shared.words import MORE, fact, rates_behind
 
-NO_GPU = "GPU microbenchmarks"
 _GROUPS = ("arrays", "memory", "disk", "images", "tensorflow", "gpu")
 
 # The note that tells how large the files are that are decoded.
@@ -87,16 +86,13 @@ class Microbenchmarks(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Those asked for, and always the product whose control tells the noise."""
-        variants = {
+        return {
             bench.name: Variant(
                 *(bench.name, bench.work, bench.description),
                 unavailable=_why_not(bench),
             )
             for bench in self._benchmarks
         }
-        if reason := self._no_gpu:
-            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=reason)
-        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make what is read and decoded, and work out what is possible in theory."""
@@ -185,17 +181,7 @@ class Microbenchmarks(Experiment):
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
-        if self._no_gpu:
-            counts[NO_GPU] = Microbenchmark(unit="calls", group="GPU")
         return counts
-
-    @property
-    def _no_gpu(self) -> str:
-        """Why none of a GPU is there; "" where one is, or none is asked for."""
-        gpus, reason = gpus_here()
-        if gpus or "gpu" not in self.parts.split(","):
-            return ""
-        return reason or "this machine has no GPU"
 
 
 def _without_tensorflow() -> bool:

@@ -30,8 +30,9 @@ def prepared(monkeypatch):
 
 
 def test_every_part_is_tried(gpus):
-    alone = experiment("machine-ladder", parts="gpu").make_variants()
-    assert alone["GPU microbenchmarks"].unavailable == "No NVIDIA driver here."
+    assert list(experiment("machine-ladder", parts="gpu").make_variants()) == [
+        work.BASELINE
+    ]
     gpus(1)
     variants = experiment("machine-ladder").make_variants()
     assert {"GPU launch", "to the GPU", "GPU product, TF32"} <= set(variants)
