@@ -491,7 +491,7 @@ def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
 def _next(result: Result) -> str:
     # What makes a step larger, where the run has shown that it helps.
     paying = [point.size for point in result.off_curve if point.says == "pays"]
-    if not paying or result.crossing.kind == "open":
+    if not paying or result.crossing.kind in ("always", "open"):
         return ""
     return (
         f"Or make a step larger: with `batch_size={paying[-1].batch}` "
