@@ -205,14 +205,11 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a run shows.
+    """What a run shows, the smallest size first.
 
-    Attributes:
-        rates: Sizes that have a rate, the smallest first, each with its timing.
-        line: What a step and an example cost; None with fewer than three sizes.
-        limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
-        memory: Sizes, each with its bytes above the start at the peak: of the GPU where
-            there is one, else of the process.
+    The line is what a step and an example cost; None with fewer than three sizes. The
+    limit is in bytes that a batch may ask for; 0 where the GPU's memory decides. The
+    memory is that at the peak, above the start: of the GPU, or else of the process.
     """
 
     rates: tuple[tuple[int, Timing], ...]

@@ -132,14 +132,9 @@ def prepared(job: Job, network: Any, **options: Any) -> Traces:
 class Method:
     """How a variant executes a training.
 
-    Attributes:
-        run: Trains the network it is given, without an end, and yields ticks.
-        does: What it does, in a sentence, which advises a mode.
-        read: Reads its lines from the source.
-        do: What to do about what costs time, in a sentence; "" for what does not.
-        fix: Reads the lines to write instead.
-        kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
-            traced again.
+    It runs without an end. ``does`` says what, in a sentence, and advises a ``"mode"``,
+    which may be the fastest. ``"retracing"`` shows how a graph is traced again: ``do``
+    says what to do about what costs time, and ``fix`` reads the lines to write instead.
     """
 
     name: str

@@ -53,11 +53,9 @@ class Choice:
 class Race:
     """Which of several variants of the same work is fastest.
 
-    Attributes:
-        measured: The run.
-        choices: The variants that may be chosen, by name; the baseline among them.
-        unit: What an example is, such as ``"images"``.
-        subject: What runs faster then, at the beginning of a sentence.
+    The choices are the variants that may be chosen, by name, the baseline among them.
+    The unit is what an example is, such as ``"images"``; the subject, which runs faster
+    then, begins a sentence.
     """
 
     measured: Measurement
