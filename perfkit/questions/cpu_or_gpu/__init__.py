@@ -402,13 +402,10 @@ class Crossing:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a run shows.
+    """What a run shows: every size that both devices were timed with, in order.
 
-    Attributes:
-        points: Every size that both devices were timed with, in order.
-        fits: What a step, a byte and a FLOP cost on each that has enough sizes.
-        curve: At the batch size that most widths have; None with fewer than three
-            widths: through two there is a line, and no shape.
+    ``fits`` are what a step, a byte and a FLOP cost on each that has enough sizes.
+    There is no curve with fewer than three widths: two make a line, and no shape.
     """
 
     devices: tuple[str, str]

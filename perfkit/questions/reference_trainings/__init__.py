@@ -394,8 +394,7 @@ _AT_A_TIME, _LABELS = 1 << 20, 10
 def make() -> Generator[Note, None, str]:
     """Draw the photographs and write the file for the disk, on first use.
 
-    Returns:
-        Why the disk cannot be tried, as a clause; "" where it can.
+    It gives why the disk cannot be tried, as a clause; "" where it can.
     """
     folder = yield from images.image_folder(PHOTOGRAPHS)
     yield from images.look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
