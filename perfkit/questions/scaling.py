@@ -48,10 +48,6 @@ SHARED = "Logical devices share this processor, so this says nothing about more 
 # No machine is as fast or has as many, but a file may hold anything.
 _MAX_RATE, _MOST_DEVICES = 1e15, 1000
 _RENT = "Run this on a machine with several GPUs before you pay for them."
-_SLOW_INPUT = (
-    "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
-    "`perfkit run data-pipeline` says how."
-)
 _IDLE = "One device left cores idle, so try a larger batch without a strategy."
 _STRATEGY = """strategy = tf.distribute.MirroredStrategy([{}])
 with strategy.scope():
@@ -344,7 +340,7 @@ class Scaling(Experiment):
         kind = GPU if name_of(GPU, 1) in variants else LOGICAL
         single, gains = name_of(kind, 1), gains_of(measured, kind)
         choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
-        warning, next_step = "", "" if kind == GPU else _RENT
+        warning = ""
         if gains:
             names = tuple(gain.variant for gain in gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
@@ -355,13 +351,10 @@ class Scaling(Experiment):
             do = f"Train on {best.variant}." if kind == GPU else _IDLE
             choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
             warning = _WHOLE_BATCH.format(count)
-            fed = measured.compare(name_of(kind, count, FED), best.variant)
-            if kind == GPU and fed and fed.verdict == "slower":
-                next_step = _SLOW_INPUT
         verdict = race.Race(measured, choices, "examples").verdict(
             warnings=(warning,) if warning else (),
             facts=tuple(self._facts(measured, gains)),
-            next=next_step,
+            next="" if kind == GPU else _RENT,
         )
         if gains and best.verdict == "slower":
             alone = "on one GPU"

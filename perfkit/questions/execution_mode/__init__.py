@@ -55,7 +55,15 @@ class ExecutionMode(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The variants that ``variants`` asks for, the baseline always first."""
-        return {name: self._variant(method) for name, method in self._methods.items()}
+        methods, first = self._methods, self.baseline
+        return {
+            name: Variant(
+                *(name, functools.partial(self._run, name), method.does),
+                method.against if method.against in methods else first,
+                code=method.code,
+            )
+            for name, method in methods.items()
+        }
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that learn something else."""
@@ -95,16 +103,6 @@ class ExecutionMode(Experiment):
         mine = {OWN: modes.own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, self.baseline)
         return {self.baseline: methods[self.baseline], **mine, **methods}
-
-    def _variant(self, method: Method) -> Variant:
-        against = method.against if method.against in self._methods else self.baseline
-        return Variant(
-            method.name,
-            functools.partial(self._run, method.name),
-            method.does,
-            against,
-            code=method.code,
-        )
 
     def _run(self, name: str) -> Iterator[Yielded]:
         # The trial has seeded NumPy, with the same number for all variants of a round.
