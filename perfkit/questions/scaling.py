@@ -340,7 +340,7 @@ class Scaling(Experiment):
         kind = GPU if name_of(GPU, 1) in variants else LOGICAL
         single, gains = name_of(kind, 1), gains_of(measured, kind)
         choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
-        warning = ""
+        warnings: tuple[str, ...] = ()
         if gains:
             names = tuple(gain.variant for gain in gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
@@ -350,9 +350,9 @@ class Scaling(Experiment):
             places = ", ".join(f'"GPU:{number}"' for number in range(count))
             do = f"Train on {best.variant}." if kind == GPU else _IDLE
             choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
-            warning = _WHOLE_BATCH.format(count)
+            warnings = (_WHOLE_BATCH.format(count),)
         verdict = race.Race(measured, choices, "examples").verdict(
-            warnings=(warning,) if warning else (),
+            warnings=warnings,
             facts=tuple(self._facts(measured, gains)),
             next="" if kind == GPU else _RENT,
         )

@@ -169,8 +169,18 @@ class Contention(Experiment):
         yield Note(REFUSED, refused)
 
     def result(self, measured: Measurement) -> Readings:
-        """What the counters and the steps of each variant showed."""
-        return read_signs(measured)
+        """What the counters and the steps of each completed trial showed."""
+        shown: dict[str, dict[str, dict[str, float]]] = {}
+        for variant in measured.variants:
+            for trial in measured.trials_of(variant.name):
+                if trial.outcome != "completed" or trial.is_try:
+                    continue
+                for sign, number in _read(trial, measured.samples).items():
+                    rounds = shown.setdefault(variant.name, {}).setdefault(
+                        sign.name, {}
+                    )
+                    rounds[str(trial.round)] = number
+        return Readings(shown)
 
     @staticmethod
     def reveal(finding: Finding) -> str:
@@ -234,19 +244,6 @@ class Contention(Experiment):
     def _train(self, name: str) -> Iterator[Yielded]:
         name = sealed(self.mystery) if name == MYSTERY else name
         return loads.train(self.batch, LOADS.get(name), self.processes)
-
-
-def read_signs(measured: Measurement) -> Readings:
-    """Read every sign from every completed trial."""
-    signs: dict[str, dict[str, dict[str, float]]] = {}
-    for variant in measured.variants:
-        for trial in measured.trials_of(variant.name):
-            if trial.outcome != "completed" or trial.is_try:
-                continue
-            for sign, number in _read(trial, measured.samples).items():
-                rounds = signs.setdefault(variant.name, {}).setdefault(sign.name, {})
-                rounds[str(trial.round)] = number
-    return Readings(signs)
 
 
 def _read(

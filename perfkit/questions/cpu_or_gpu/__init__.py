@@ -311,7 +311,7 @@ class CpuOrGpu(Experiment):
                 f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
-                code=code_of_training(device, model),
+                code=code_of(*device.sources, model.build, compiled, loop),
             )
             before = name
 
@@ -531,11 +531,6 @@ def _dense(width: int) -> "keras.Model":
     logits = keras.layers.Dense(_CLASSES)
     model = keras.Sequential([keras.Input((width,)), *layers, logits])
     return model
-
-
-def code_of_training(device: Device, model: Model) -> str:
-    """The lines of a training on a device, as a reader types them."""
-    return code_of(*device.sources, model.build, compiled, loop)
 
 
 def train(device: Device, model: Model, batch: int) -> Iterator[Yielded]:

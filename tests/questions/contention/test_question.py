@@ -21,7 +21,7 @@ verdict, _ = sayings("contention")
 
 
 def moved(measured, variant):
-    return contention.read_signs(measured).moved(variant)
+    return Contention().result(measured).moved(variant)
 
 
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
@@ -53,7 +53,7 @@ def test_neither_nothing_nor_what_came_by_in_one_round_alone_is_a_sign():
 
 def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     measured = run(("quiet", "sleeping pipeline"), noise=0.0)
-    rounds = contention.read_signs(measured).signs["sleeping pipeline"]
+    rounds = Contention().result(measured).signs["sleeping pipeline"]
     assert {name: numbers["1"] for name, numbers in rounds.items()} == {
         "a step": pytest.approx(0.040),
         "waiting for input": pytest.approx(0.48),
@@ -66,11 +66,11 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     own = {"disk_read": 3e8, "disk_read_trial": 3e8}
     measured = run(("quiet", "mystery"), shows={"quiet": own, "mystery": own})
     assert {
-        *contention.read_signs(measured).rounds(contention.READ, "mystery").values()
+        *Contention().result(measured).rounds(contention.READ, "mystery").values()
     } == {0.0}
     # A sample that reaches into another trial counts for none.
     measured = run(("quiet", "cpu burners"), rounds=1, noise=0.0)
-    others = contention.read_signs(measured).rounds(contention.OTHERS, "quiet")
+    others = Contention().result(measured).rounds(contention.OTHERS, "quiet")
     assert others == {"1": pytest.approx(0.05)}
 
 
