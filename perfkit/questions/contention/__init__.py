@@ -176,10 +176,8 @@ class Contention(Experiment):
                 if trial.outcome != "completed" or trial.is_try:
                     continue
                 for sign, number in _read(trial, measured.samples).items():
-                    rounds = shown.setdefault(variant.name, {}).setdefault(
-                        sign.name, {}
-                    )
-                    rounds[str(trial.round)] = number
+                    rounds = shown.setdefault(variant.name, {})
+                    rounds.setdefault(sign.name, {})[str(trial.round)] = number
         return Readings(shown)
 
     @staticmethod

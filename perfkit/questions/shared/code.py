@@ -19,12 +19,6 @@ _MORE = inspect.Parameter.VAR_KEYWORD
 _QUOTED = re.compile(r"'([^'\"]*)'")
 
 
-class Name(str):
-    """What stands in code as it is: a name, and no text."""
-
-    __slots__ = ()
-
-
 def code_of(*functions: Callable[..., Any], **values: Any) -> str:
     """The lines of functions that trials call, one after another.
 
@@ -104,8 +98,7 @@ def _yields(node: ast.stmt) -> bool:
 
 
 def _text(value: Any) -> str:
-    is_text = isinstance(value, str | list) and not isinstance(value, Name)
-    return json.dumps(value) if is_text else str(value)
+    return json.dumps(value) if isinstance(value, str | list) else str(value)
 
 
 def _rewritten(
