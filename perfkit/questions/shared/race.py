@@ -62,11 +62,12 @@ class Race:
     choices: Mapping[str, Choice]
     unit: str
     subject: str = "This training"
+    against: str = ""
 
     @property
     def baseline(self) -> str:
-        """What all are compared with."""
-        return self.measured.baseline
+        """What all are compared with; the run's own baseline, if nothing else."""
+        return self.against or self.measured.baseline
 
     @cached_property
     def runners(self) -> tuple[str, ...]:
