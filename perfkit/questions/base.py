@@ -174,10 +174,10 @@ def mistake_of(check: Callable[[], str]) -> str:
         return check()
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
-        return raised(error, _LONGEST_MESSAGE)
+        return raised(error)
 
 
-def raised(error: Exception, longest: int) -> str:
-    """What a reader's function raised, with so many letters of its message."""
-    first = (str(error).strip().splitlines() or [""])[0][:longest]
+def raised(error: Exception) -> str:
+    """What a reader's function raised, with the beginning of its message."""
+    first = (str(error).strip().splitlines() or [""])[0][:_LONGEST_MESSAGE]
     return f"raised {type(error).__name__}: {first}"

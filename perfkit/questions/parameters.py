@@ -89,11 +89,7 @@ class Folder:
 class Parameter:
     """One field of an experiment: what a widget or an option is made from.
 
-    Attributes:
-        name: The field's name, such as ``"image_side"``.
-        type: ``int``, ``float``, ``str`` or ``bool``.
-        default: Its value when nothing is said.
-        accepts: What it accepts; None for a ``bool``.
+    The type is ``int``, ``float``, ``str`` or ``bool``; this one accepts None.
     """
 
     name: str

@@ -9,7 +9,7 @@ import contextlib
 import heapq
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,10 +28,9 @@ from perfkit.engine.plan import (
 )
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
-from perfkit.findings.reading import parse
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.store import read, whole_file
+from perfkit.findings.store import read
 from perfkit.findings.text import plain
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import parameters_of
@@ -62,20 +61,15 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what to do.
     """
     place, name = place_of(where), experiment.name
-    findings = list(read_all(place, lambda path: read(path, Finding)))
-    answers = [finding for finding in findings if finding.experiment == name]
-    nothing = f"{holder(place)} holds no recording of {name}"
-    if not answers:
-        names = sorted({plain(finding.experiment, 40) for finding in findings})
-        but = f", but of {', '.join(names)}" if names else ""
-        raise MissingPartError(
-            f"{nothing}{but}: record one on a machine that can run it, with `perfkit "
-            f"run {name} --out FOLDER`, or {MEASURE}"
-        )
-    fitting = [finding for finding in answers if not differences(experiment, finding)]
+    fitting = [
+        finding
+        for finding in read_all(place, Finding)
+        if finding.experiment == name and not differences(experiment, finding)
+    ]
     if not fitting:
         raise MissingPartError(
-            f"{nothing} with these settings or this code of yours: {MEASURE}"
+            f"{holder(place)} holds no recording of {name} with these settings or this "
+            f"code of yours: {MEASURE}"
         )
     return max(fitting, key=lambda finding: (not finding.ended_early, finding.recorded))
 
@@ -109,40 +103,28 @@ def holder(place: Path) -> str:
     return "perfkit" if place == BROUGHT else plain(place.name, 80)
 
 
-def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Document]:
+def read_all(place: Path, kind: type[_Document]) -> Iterator[_Document]:
     """Read a file, or those of a folder that can be read; other files are none."""
     if place.is_file():
-        yield read(place)
+        yield read(place, kind)
         return
     for path in sorted(place.glob("*.json")):
         with contextlib.suppress(BadFileError):
-            yield read(path)
+            yield read(path, kind)
 
 
 def recordings_of(
-    name: str,
-    code: str,
-    where: str | Path,
-    kind: type[_Document],
+    name: str, code: str, where: str | Path, kind: type[_Document]
 ) -> list[_Document]:
     """The recordings of the training ``name``, made by code of that digest.
 
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
     """
-    word = str(vars(kind)["kind"])
-    mark = f'"{word}"'.encode()
-
-    def read(path: Path) -> _Document:
-        data = whole_file(path)
-        # Other documents are large, and not parsed for that.
-        if mark not in data:
-            raise BadFileError(f"{plain(path.name)} is not a {word}.")
-        return parse(data, plain(path.name), kind)
-
     place = place_of(where)
-    documents: Iterator[Any] = read_all(place, read)
+    documents: Iterator[Any] = read_all(place, kind)
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
+        word = vars(kind)["kind"]
         raise MissingPartError(
             f"{holder(place)} holds no {word} of this version of {plain(name, 80)}: "
             f"record one on a machine that can run it, or {MEASURE}"

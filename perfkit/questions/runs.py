@@ -156,26 +156,21 @@ def home_of(folder: str | Path | None) -> Path | None:
 
 
 def watch_here(session: Watched[Found]) -> Found:
-    """Watch it where the code runs; warn whoever called the verb of what is unsaved."""
-    finding = watch(session, display_of(session))
-    if session.unsaved:
-        warnings.warn(session.unsaved, stacklevel=3)
-    return finding
+    """Watch it where the code runs; warn whoever called the verb of what is unsaved.
 
-
-def display_of(session: Watched[Any]) -> Display:
-    """Choose the live chart of a panel for what measures in a notebook.
-
-    A terminal, a log, a kernel without anywidget, a recording and an account get what
-    ``display_here`` gives.
+    What measures in a notebook has the live chart of a panel, if anywidget is there.
     """
     from perfkit.questions.session import Measurer
 
     has_widgets = in_notebook() and importlib.util.find_spec("anywidget") is not None
-    if not (has_widgets and isinstance(session, Measurer)):
-        return display_here()
-    display: Display = importlib.import_module(_CELL).CellDisplay(session)
-    return display
+    if has_widgets and isinstance(session, Measurer):
+        display: Display = importlib.import_module(_CELL).CellDisplay(session)
+    else:
+        display = display_here()
+    finding = watch(session, display)
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=3)
+    return finding
 
 
 def watch(session: Watched[Found], display: Display) -> Found:

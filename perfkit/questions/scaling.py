@@ -20,7 +20,7 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Comparison, Estimate, Timing
+from perfkit.engine.statistics import Comparison, Estimate
 from perfkit.engine.tick import READY, REFUSED, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Fact, Verdict
@@ -48,10 +48,6 @@ SHARED = "Logical devices share this processor, so this says nothing about more 
 # No machine is as fast or has as many, but a file may hold anything.
 _MAX_RATE, _MOST_DEVICES = 1e15, 1000
 _RENT = "Run this on a machine with several GPUs before you pay for them."
-_SLOW_INPUT = (
-    "If yours is fed from JPEGs too, make the input faster before you add GPUs: "
-    "`perfkit run data-pipeline` says how."
-)
 _IDLE = "One device left cores idle, so try a larger batch without a strategy."
 _STRATEGY = """strategy = tf.distribute.MirroredStrategy([{}])
 with strategy.scope():
@@ -275,20 +271,16 @@ def _weights(network: Any, device: int = 0) -> Any:
     return np.concatenate([np.ravel(values[device].numpy()) for values in mirrors])
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpeedUps:
-    """What several devices bring.
-
-    Attributes:
-        kind: Which devices; logical ones where no variant has a GPU.
-        timings: By number of devices, one without a strategy first; empty where fewer
-            than two numbers were timed.
-        gains: Of several against that one, by their number.
-    """
-
-    kind: DeviceKind
-    timings: dict[str, Timing]
-    gains: dict[str, Comparison]
+def gains_of(measured: Measurement, kind: DeviceKind) -> dict[int, Comparison]:
+    """What several devices bring against one without a strategy, by their number."""
+    names = {timing.variant for timing in measured.timings if timing.rate < _MAX_RATE}
+    single = name_of(kind, 1)
+    several = {count: name_of(kind, count) for count in range(2, _MOST_DEVICES)}
+    return {
+        count: gain
+        for count, name in several.items()
+        if {name, single} <= names and (gain := measured.compare(name, single))
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,53 +334,29 @@ class Scaling(Experiment):
                 refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 
-    def result(self, measured: Measurement) -> SpeedUps:
-        """Compare each number of devices with one that has no strategy."""
-        timings = {t.variant: t for t in measured.timings if t.rate < _MAX_RATE}
-        names = {variant.name for variant in measured.variants}
-        kind = GPU if name_of(GPU, 1) in names else LOGICAL
-        gains, single = dict[str, Comparison](), name_of(kind, 1)
-        for count in range(2, _MOST_DEVICES):
-            name = name_of(kind, count)
-            if not {name, single} <= timings.keys():
-                continue
-            if compared := measured.compare(name, single):
-                gains[str(count)] = compared
-        counts = ["1", *gains] if gains else []
-        by_count = {count: timings[name_of(kind, int(count))] for count in counts}
-        return SpeedUps(kind=kind, timings=by_count, gains=gains)
-
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
-        result = self.result(measured)
-        kind, single = result.kind, name_of(result.kind, 1)
+        variants = {variant.name for variant in measured.variants}
+        kind = GPU if name_of(GPU, 1) in variants else LOGICAL
+        single, gains = name_of(kind, 1), gains_of(measured, kind)
         choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
-        facts: tuple[Fact, ...] = ()
-        warning, next_step = "", "" if kind == GPU else _RENT
-        if result.gains:
-            facts = (
-                *(
-                    _efficiency(int(count), gain)
-                    for count, gain in result.gains.items()
-                ),
-                *self._sum_of_gradients(measured, result),
-            )
-            names = tuple(gain.variant for gain in result.gains.values())
+        warnings: tuple[str, ...] = ()
+        if gains:
+            names = tuple(gain.variant for gain in gains.values())
             fastest = {timing.variant for timing in measured.fastest(names)}
-            leaders = ((n, c) for n, c in result.gains.items() if c.variant in fastest)
+            leaders = ((n, c) for n, c in gains.items() if c.variant in fastest)
             # The fewest devices that are as fast as any; of those that are not one.
             count, best = min(leaders, key=lambda pair: _RANKS.index(pair[1].verdict))
-            places = ", ".join(f'"GPU:{number}"' for number in range(int(count)))
+            places = ", ".join(f'"GPU:{number}"' for number in range(count))
             do = f"Train on {best.variant}." if kind == GPU else _IDLE
             choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
-            warning = _WHOLE_BATCH.format(count)
-            fed = measured.compare(name_of(kind, int(count), FED), best.variant)
-            if kind == GPU and fed and fed.verdict == "slower":
-                next_step = _SLOW_INPUT
-        verdict = race.Race(measured, choices, "examples", against=single).verdict(
-            warnings=(warning,) if warning else (), facts=facts, next=next_step
+            warnings = (_WHOLE_BATCH.format(count),)
+        verdict = race.Race(measured, choices, "examples").verdict(
+            warnings=warnings,
+            facts=tuple(self._facts(measured, gains)),
+            next="" if kind == GPU else _RENT,
         )
-        if result.gains and best.verdict == "slower":
+        if gains and best.verdict == "slower":
             alone = "on one GPU"
             if kind != GPU:
                 alone = "without a strategy on this processor"
@@ -402,18 +370,23 @@ class Scaling(Experiment):
             return verdict
         return replace(verdict, warnings=(SHARED,), edits=(), winner="")
 
-    def _sum_of_gradients(
-        self, measured: Measurement, result: SpeedUps
+    def _facts(
+        self, measured: Measurement, gains: Mapping[int, Comparison]
     ) -> Iterator[Fact]:
-        """A step of the most devices, with the sum and without it."""
-        count, timing = list(result.timings.items())[-1]
-        step = timing.seconds(self._job(int(count)).batch)
-        yield fact(f"A step of {timing.variant}", step, units.seconds)
-        unsummed = name_of(result.kind, int(count), OWN)
-        if c := measured.compare(timing.variant, unsummed):
-            share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
-            row = fact(_SUMMING, share, units.percent)
-            yield row if c.high < 1 else Fact(_SUMMING, "none shown")
+        """Of each number its efficiency; of the most a step, and the sum's share."""
+        for count, gain in gains.items():
+            ends = (gain.ratio, gain.low, gain.high)
+            value, low, high = (end / count for end in ends)
+            share = Estimate(value=value, low=low, high=high)
+            yield fact(f"Efficiency of {gain.variant}", share, units.percent)
+            if count < max(gains) or (timing := measured.timing(gain.variant)) is None:
+                continue
+            step = timing.seconds(count * self.batch)
+            yield fact(f"A step of {gain.variant}", step, units.seconds)
+            if c := measured.compare(gain.variant, f"{gain.variant}, {OWN}"):
+                share = Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
+                row = fact(_SUMMING, share, units.percent)
+                yield row if c.high < 1 else Fact(_SUMMING, "none shown")
 
     @property
     def _kind(self) -> DeviceKind:
@@ -430,11 +403,3 @@ class Scaling(Experiment):
     def _job(self, count: int) -> Job:
         batch = count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
-
-
-def _efficiency(count: int, gain: Comparison) -> Fact:
-    """Which share of the ideal rate, that of one device times their number, is left."""
-    ends = (gain.ratio, gain.low, gain.high)
-    value, low, high = (end / count for end in ends)
-    share = Estimate(value=value, low=low, high=high)
-    return fact(f"Efficiency of {gain.variant}", share, units.percent)

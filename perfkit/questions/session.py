@@ -33,6 +33,7 @@ from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Folder, parameters_of
+from perfkit.questions.shared.words import failures
 
 Document = TypeVar("Document", bound=store.Recorded)
 
@@ -40,11 +41,8 @@ Document = TypeVar("Document", bound=store.Recorded)
 class Keeper(Generic[Document]):
     """Has what was found so far, saves it, and can be stopped.
 
-    It saves in ``folder``; None is ``perfkit-findings`` here.
-
-    Attributes:
-        finding: What has been found so far; None before the first trial has ended.
-        unsaved: Why it could not be saved, in a sentence; "" if it was.
+    It saves in ``folder``; None is ``perfkit-findings`` here. ``finding`` is None until
+    the first trial has ended; ``unsaved`` says why it could not be saved, "" if it was.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -132,12 +130,8 @@ class Measurer(Keeper[Document]):
 class Session(Measurer[Finding]):
     """A run that can be watched and stopped, and that saves what it has at every trial.
 
-    Args:
-        experiment: What to run.
-        budget: Seconds to spend on trials; preparing data comes on top.
-        guess: What the reader expects, kept in the finding.
-        seed: As of ``Measurer``, and ``folder`` as of ``Keeper``.
-        early: Whether it ends as soon as the experiment says that it is answered.
+    The ``budget`` is for trials; preparing data comes on top. With ``early`` it ends as
+    soon as the experiment says that it is answered.
 
     Raises:
         BadParameterError: A budget that holds no measurement.
@@ -251,16 +245,13 @@ class Session(Measurer[Finding]):
         compares = any(v.against not in ("", v.name) for v in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
-        trials = [trial for trial in measured.trials if not trial.is_try]
-        ended = [(trial.variant, trial.message or trial.outcome) for trial in trials]
-        ended += [(v.name, v.unavailable) for v in measured.variants if v.unavailable]
         seconds = units.seconds(self._budget)
         hint = f"Give it more than {seconds}, or check how the trials ended."
         if self._stopped.is_set():
             hint = "Run it again, and stop it only after each variant has had a turn."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(dict.fromkeys(f"{name}: {end}." for name, end in ended)),
+            because=failures(measured),
             next=hint,
         )
 

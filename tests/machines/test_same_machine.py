@@ -9,8 +9,7 @@ import pytest
 
 from perfkit.machines.compare import compare
 from perfkit.questions import experiment
-from perfkit.questions.reference_trainings import trainings
-from perfkit.questions.reference_trainings.work import REFERENCES
+from perfkit.questions.reference_trainings import REFERENCES, trainings
 from tests.engine.scripted import Script, Weather, play
 from tests.machines import pairs
 from tests.questions.references import ALONE, CALL, FED

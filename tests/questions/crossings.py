@@ -1,7 +1,6 @@
 """Runs on two devices whose costs are known."""
 
-from perfkit.questions.cpu_or_gpu import numbers
-from perfkit.questions.cpu_or_gpu.work import Size
+from perfkit.questions.cpu_or_gpu import PAIRS, Size, name_of
 from tests.questions.batches import timed_steps
 
 WIDTHS = (32, 128, 512, 2048)
@@ -25,7 +24,7 @@ def steps(first, second, sizes=SIZES, pair=("one core", "all cores")):
     found = {}
     for size in sizes:
         for device, costs in zip(pair, (first, second), strict=True):
-            name = numbers.name_of(device, f"width {size.width:,}", size.batch)
+            name = name_of(device, f"width {size.width:,}", size.batch)
             found[name] = size.batch, seconds(costs, size.cost)
     return found
 
@@ -40,5 +39,5 @@ def measured(timed, *, notes=None, **more):
 
 def _other(name):
     device, _, rest = name.partition(", ")
-    firsts = {second: first for first, second in numbers.PAIRS}
+    firsts = {second: first for first, second in PAIRS}
     return f"{firsts[device]}, {rest}" if device in firsts else ""

@@ -5,8 +5,8 @@ import random
 
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.questions import experiment
-from perfkit.questions.reference_trainings import work
-from perfkit.questions.reference_trainings.work import REFERENCES, RESIDENTS
+from perfkit.questions import reference_trainings as work
+from perfkit.questions.reference_trainings import REFERENCES, RESIDENTS
 from tests.findings.made import completed
 from tests.questions.races import ROUNDS
 

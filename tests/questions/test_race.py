@@ -18,8 +18,8 @@ from tests.questions.races import measured, rounds_of, slips, trial
 CHOICES = {name: Choice(f"Do {name}.", f"{name}()") for name in ("old", "new", "third")}
 
 
-def verdict(rates, against="", said=None, **more):
-    found = Race(measured(rates, **more), CHOICES, "images", "This work", against)
+def verdict(rates, said=None, **more):
+    found = Race(measured(rates, **more), CHOICES, "images", "This work")
     return found.verdict(**said or {})
 
 
@@ -54,16 +54,15 @@ def test_what_is_too_noisy_to_say_hides_no_winner():
     assert '"third" may be as fast.' in said.because
 
 
-def test_it_may_be_held_against_another_than_the_run_has_or_against_none():
-    found = verdict({"old": 100, "new": 200, "third": 400}, "new")
-    assert found.edits == (Edit(old="new()", new="third()"),)
-    assert "400 instead of 200 images/s" in found.much
-    found = verdict({"new": 200, "third": 100}, "old")
-    assert (found.winner, found.sure) == ("", "not known yet")
-    assert found.much.endswith('; the run does not show whether "old" is slower.')
+def test_a_single_variant_wins_nothing_and_it_is_said_what_failed():
     alone = verdict({"old": 100})
     assert alone.next.startswith("Give the run more seconds")
     crash = failed("third", "crashed", "raised X: y")
+    run = measured({"old": 100, "new": 200, "third": 100})
+    others = tuple(trial for trial in run.trials if trial.variant != "old")
+    found = Race(replace(run, trials=others), CHOICES, "images").verdict()
+    assert (found.winner, found.sure) == ("", "not known yet")
+    assert found.much.endswith('; the run does not show whether "old" is slower.')
     broken = verdict({"old": 100}, extra=(crash,))
     assert broken.next.startswith("Trials failed")
 

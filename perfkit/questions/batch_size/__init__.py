@@ -115,12 +115,43 @@ class BatchSize(Experiment):
 
     def result(self, measured: Measurement) -> "Result":
         """What the rounds and the tries show in numbers."""
-        limit = 0 if measured.notes.get("gpus") else self.memory * _MB
-        return read_result(measured, self.batches, limit)
+        timings = ((size, measured.timing(name_of(size))) for size in self.batches)
+        rates = tuple((n, timing) for n, timing in timings if timing and timing.low > 0)
+        steps = [timing.seconds(size) for size, timing in rates]
+        trials = {size: measured.trials_of(name_of(size)) for size in self.batches}
+        peaks = {size: shared_batches.peaks(trials[size]) for size in trials}
+        return Result(
+            rates=rates,
+            knee=_knee(measured, rates) if rates else None,
+            line=fitted([(1.0, size) for size, _ in rates], steps),
+            limit=0 if measured.notes.get("gpus") else self.memory * _MB,
+            memory=tuple((n, statistics.median(peaks[n])) for n in peaks if peaks[n]),
+            search=read_search(measured.trials),
+        )
 
     def verdict(self, measured: Measurement) -> Verdict:
-        """Say which batch is large enough, and what else the run has shown."""
-        return _judge(measured, self.result(measured), self.model)
+        """Say which batch is large enough, by how much, and how large one may be."""
+        result = self.result(measured)
+        knee, search, because = result.knee, result.search, failures(measured)
+        verdict = _answer(measured, result, knee, self.model) if knee else _NOTHING
+        facts = [
+            Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
+            for size, peak in result.memory
+        ]
+        if search and search.fails:
+            facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
+            if not search.by_limit:
+                cause = (
+                    f"Memory may or may not have ended the batch of {search.fails:,}."
+                )
+                because = (cause, *because)
+        largest = (_largest(search, result.limit),) if search else ()
+        return replace(
+            verdict,
+            warnings=tuple(filter(None, (*largest, *verdict.warnings))),
+            facts=tuple(facts),
+            because=because,
+        )
 
 
 def name_of(size: int) -> str:
@@ -161,13 +192,9 @@ class Knee:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was found of the largest batch that fits.
+    """The largest batch that fits, 0 for none, and the smallest that does not, if any.
 
-    Attributes:
-        fits: The largest that does; 0 for none.
-        fails: The smallest that does not; None where all did.
-        reason: How that one ended.
-        by_limit: Whether it ran out of memory.
+    The reason is how that one ended; ``by_limit`` says whether it ran out of memory.
     """
 
     fits: int
@@ -178,16 +205,11 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a run shows.
+    """What a run shows, the smallest size first.
 
-    Attributes:
-        rates: Sizes that have a rate, the smallest first, each with its timing.
-        knee: From where on the rate stops rising; None while no size has a rate.
-        line: What a step and an example cost; None with fewer than three sizes.
-        limit: Bytes that a batch may ask for; 0 where the GPU's memory decides.
-        memory: Sizes, each with its bytes above the start at the peak: of the GPU where
-            there is one, else of the process.
-        search: None where none was made.
+    The line is what a step and an example cost; None with fewer than three sizes. The
+    limit is in bytes that a batch may ask for; 0 where the GPU's memory decides. The
+    memory is that at the peak, above the start: of the GPU, or else of the process.
     """
 
     rates: tuple[tuple[int, Timing], ...]
@@ -196,25 +218,6 @@ class Result:
     limit: int
     memory: tuple[tuple[int, float], ...]
     search: Search | None
-
-
-def read_result(measured: Measurement, sizes: Sequence[int], limit: int) -> Result:
-    """Work it out for a run over ``sizes``, whose tries had ``limit`` bytes."""
-    rates = tuple(
-        (size, timing)
-        for size in sizes
-        if (timing := measured.timing(name_of(size))) and timing.low > 0
-    )
-    trials = {size: measured.trials_of(name_of(size)) for size in sizes}
-    steps = [timing.seconds(size) for size, timing in rates]
-    return Result(
-        rates=rates,
-        knee=_knee(measured, rates) if rates else None,
-        line=fitted([(1.0, size) for size, _ in rates], steps),
-        limit=limit,
-        memory=_memory(trials),
-        search=read_search(measured.trials),
-    )
 
 
 def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
@@ -228,25 +231,6 @@ def _knee(measured: Measurement, rates: Sequence[tuple[int, Timing]]) -> Knee:
         smallest=rates[0][0],
         largest=rates[-1][0],
     )
-
-
-def _memory(trials: Mapping[int, Sequence[Trial]]) -> tuple[tuple[int, float], ...]:
-    """Bytes above the start at each size, the median over its trials."""
-    for kind in ("gpu_peak", "resident"):
-        peaks = (
-            (size, statistics.median(amounts))
-            for size, repeats in trials.items()
-            if (amounts := _amounts(repeats, kind))
-        )
-        if above := tuple((size, peak) for size, peak in peaks if peak > 0):
-            return above
-    return ()
-
-
-def _amounts(trials: Iterable[Trial], kind: str) -> list[int]:
-    """Bytes of a kind that trials told of."""
-    notes = (note_as(dict[str, int], t.notes.get("memory")) or {} for t in trials)
-    return [amounts[kind] for amounts in notes if amounts.get(kind, -1) >= 0]
 
 
 # Beyond this nobody trains.
@@ -321,33 +305,6 @@ _NOTHING = Verdict(
 )
 
 
-def _judge(measured: Measurement, result: Result, model: str) -> Verdict:
-    """Say which batch is large enough, by how much, and how large one may be."""
-    # What a batch has to fit into.
-    room = "the GPU's memory"
-    if result.limit:
-        room = f"perfkit's limit of {units.size(result.limit)}"
-    knee, search = result.knee, result.search
-    verdict = _answer(measured, result, knee, model) if knee else _NOTHING
-    largest = _largest(search, room) if search else ""
-    facts = [
-        Fact(f"Memory of a batch of {size:,}, at the peak", units.size(peak))
-        for size, peak in result.memory
-    ]
-    unknown: tuple[str, ...] = ()
-    if search and search.fails:
-        facts.append(Fact(f"How a batch of {search.fails:,} ended", search.reason))
-        if not search.by_limit:
-            memory = f"Memory may or may not have ended the batch of {search.fails:,}."
-            unknown = (memory,)
-    return replace(
-        verdict,
-        warnings=tuple(filter(None, (largest, *verdict.warnings))),
-        facts=tuple(facts),
-        because=(*unknown, *failures(measured)),
-    )
-
-
 def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Verdict:
     if not knee.firm:
         return _open(knee)
@@ -367,17 +324,15 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
             break
     else:
         return _open(knee)
-    is_largest, larger = size == knee.largest, min(4 * size, LARGEST)
-    rounds = (trial for trial in measured.trials if not trial.is_try)
-    goes_on = is_largest and larger > size and not any(t.has_failed for t in rounds)
-    # On processors the search had a limit that no other trial has.
-    if not result.limit and result.search and result.search.fails:
-        goes_on = goes_on and larger < result.search.fails
-    rises = "no larger one was timed" if is_largest else "larger is not faster"
-    if is_largest and knee.rising:
-        rises = "the rate still rises there"
-    command = f"perfkit run batch-size --model {model} --largest {larger}"
-    ask = f"`{command}` tries more."
+    rises, ask = "larger is not faster", ""
+    if size == knee.largest:
+        rises = (
+            "the rate still rises there" if knee.rising else "no larger one was timed"
+        )
+        # What failed in the rounds was larger.
+        if not any(t.has_failed for t in measured.trials if not t.is_try):
+            command = f"perfkit run batch-size --model {model} --largest {4 * size}"
+            ask = f"`{command}` tries more." if 4 * size <= LARGEST else ""
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {compared.as_fast_as} with {knee.smallest:,}"
@@ -386,23 +341,20 @@ def _answer(measured: Measurement, result: Result, knee: Knee, model: str) -> Ve
         interval=compared.ends,
         edits=(Edit(old=_fit(knee.smallest), new=_fit(size)),),
         warnings=(_LEARNS,),
-        next=ask if goes_on else "",
+        next=ask,
         winner="" if knee.ties else compared.variant,
     )
 
 
 def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
-    slower = f"Every size below {knee.size:,} is slower; "
-    if knee.size == knee.smallest:
-        slower = ""
     ties = {size: tie for size, tie in knee.ties if tie}
     size = max(ties, key=lambda n: ties[n].high, default=knee.best)
     compared = ties.get(size)
     limit = units.times(compared.high) if compared and compared.ends else units.UNKNOWN
     return Verdict(
         headline="This run does not show which batch size is large enough.",
-        much=f"{slower}{size:,} may be up to {limit} times as fast as {knee.size:,}.",
+        much=f"{size:,} may be up to {limit} times as fast as {knee.size:,}.",
         sure="not known yet",
     )
 
@@ -411,8 +363,9 @@ def _fit(size: int) -> str:
     return f"model.fit(x, y, batch_size={size})"
 
 
-def _largest(search: Search, room: str) -> str:
+def _largest(search: Search, limit: int) -> str:
     """How large a batch may be; "" where that is not known."""
+    room = f"perfkit's limit of {units.size(limit)}" if limit else "the GPU's memory"
     if search.fails is None:
         return f"Batches of {search.fits:,} fit into {room}; no larger one was tried."
     if not search.by_limit:

@@ -11,7 +11,7 @@ from perfkit.charts.canvas import BLUE, GREY, INK, SMALL, WIDTH, Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import one_line
 from perfkit.questions import result_of
-from perfkit.questions.contention.signs import QUIET, SIGNS
+from perfkit.questions.contention import QUIET, SIGNS
 
 # Of each variant, each sign's numbers by round.
 Signs = dict[str, dict[str, dict[str, float]]]

@@ -42,17 +42,15 @@ PIPELINES = SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
 class Load:
     """What slows a training: other processes, or a pipeline of its own.
 
-    Attributes:
-        work: Which work of ``programs`` others do; "" for a slow pipeline.
-        slows: What a verdict says of it, at the beginning of a sentence.
-        remedy: What to do where a training shows its signs.
+    Others do the ``work`` of ``programs``, which is "" for a slow pipeline. A verdict
+    begins with ``slows``, and says the ``remedy`` where a training shows its signs.
     """
 
     name: str
     work: str
     action: str
-    slows: str = ""
-    remedy: str = ""
+    slows: str
+    remedy: str
 
 
 _PIPELINE = "The pipeline {} to make a batch; no other program works."
@@ -64,24 +62,21 @@ LOADS = {
             "cpu",
             "Other processes compute, each on a core.",
             "Programs that take the cores slow",
-            "find in `top` which program takes the cores, and end it. `nice -n 19 "
-            "COMMAND` may help too; it was not measured.",
+            "find in `top` which program takes the cores, and end it.",
         ),
         Load(
             MEMORY,
             "memory",
             "Other processes copy arrays that no cache holds.",
             "Programs that copy memory slow",
-            "find in `top` which program computes, and run it later. `nice` frees "
-            "cores, but not the memory bandwidth that they share.",
+            "find in `top` which program computes, and run it later.",
         ),
         Load(
             DISK,
             "disk",
             "Another process reads a file from the disk.",
             "Programs that read the disk slow",
-            "find in `iotop` which program reads, and run it later. If your training "
-            "reads that disk, `dataset.cache()` may help too; it was not measured.",
+            "find in `iotop` which program reads, and run it later.",
         ),
         Load(
             GPU,
@@ -162,18 +157,6 @@ _BATCHES = 8
 _SEEN = 5
 
 
-@dataclass(frozen=True)
-class Job:
-    """One training, and what slows it if anything.
-
-    A load that runs in several processes has so many; 0 is one per core.
-    """
-
-    batch: int
-    load: Load | None = None
-    processes: int = 0
-
-
 def delay(steps: Sequence[float]) -> float:
     """Seconds that a slow pipeline takes for a batch, from those of a training's steps.
 
@@ -184,12 +167,16 @@ def delay(steps: Sequence[float]) -> float:
     return SLOWER * statistics.median(steps[:_SEEN]) if is_known else 0.0
 
 
-def train(job: Job) -> Iterator[Yielded]:
-    """Train without an end; what a step waits for its batch is the part ``input``."""
-    load, nothing = job.load, contextlib.nullcontext(Processes())
-    with at_work(load, job.processes) if load and load.work else nothing as beside:
-        examples = MODELS[MODEL].batch(_BATCHES * job.batch)
-        seconds, batches = list[float](), from_memory(*examples, job.batch)
+def train(batch: int, load: Load | None, processes: int) -> Iterator[Yielded]:
+    """Train without an end; what a step waits for its batch is the part ``input``.
+
+    A load that runs in several processes has so many, and 0 is one per core.
+    """
+    nothing = contextlib.nullcontext(Processes())
+    with at_work(load, processes) if load and load.work else nothing as beside:
+        examples, seconds = MODELS[MODEL].batch(_BATCHES * batch), list[float]()
+        batches = tf.data.Dataset.from_tensor_slices(examples)
+        batches = batches.batch(batch).cache().repeat()
         if load and load.name == SLEEPING:
             batches = batches.map(_delayed(seconds))
         elif load and load.name == DECODING:
@@ -198,35 +185,19 @@ def train(job: Job) -> Iterator[Yielded]:
             batches = batches.map(stage, num_parallel_calls=at_once)
         step = step_of(MODELS[MODEL].build())
         yield READY
+
+        def steps() -> Iterator[Tick]:
+            iterator = iter(batches.prefetch(2))
+            while True:
+                began = time.perf_counter()
+                images, labels = next(iterator)
+                ready = time.perf_counter()
+                step(images, labels)
+                seconds.append(time.perf_counter() - ready)
+                yield Tick(batch, {"input": ready - began})
+
         # Every step is a tick of its own, so that the slowest of them can be seen.
-        steps = _steps(job, ahead(batches), step, seconds)
-        yield from every(steps, seconds=0.0, sync=lambda: check(beside))
-
-
-def _steps(
-    job: Job, batches: Any, step: Callable[[Any, Any], float], seconds: list[float]
-) -> Iterator[Tick]:
-    iterator = iter(batches)
-    while True:
-        began = time.perf_counter()
-        images, labels = next(iterator)
-        ready = time.perf_counter()
-        step(images, labels)
-        seconds.append(time.perf_counter() - ready)
-        yield Tick(job.batch, {"input": ready - began})
-
-
-def from_memory(images: Any, labels: Any, batch: int) -> Any:
-    """Give the same examples again and again."""
-    batches = tf.data.Dataset.from_tensor_slices((images, labels))
-    batches = batches.batch(batch).cache().repeat()
-    return batches
-
-
-def ahead(batches: Any) -> Any:
-    """Make two batches ready while the model works."""
-    batches = batches.prefetch(2)
-    return batches
+        yield from every(steps(), seconds=0.0, sync=lambda: check(beside))
 
 
 def _delayed(steps: Sequence[float]) -> Callable[[Any, Any], Any]:

@@ -14,25 +14,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from perfkit import units
-from perfkit.engine.measurement import OWN, Measurement, Variant, pay_back
+from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.statistics import Estimate
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
-from perfkit.questions.convolution import trials
-from perfkit.questions.convolution.variants import (
-    BASELINE,
-    CHOICES,
-    FLOAT,
-    GROUPS,
-    SHORT,
-    VARIANTS,
-    Method,
-    Problem,
-    own_method,
-)
+from perfkit.questions.convolution import variants as ways
+from perfkit.questions.convolution.variants import BASELINE, VARIANTS, Method, Problem
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.race import Race
 from perfkit.questions.shared.words import fact, quoted
@@ -41,11 +31,6 @@ from perfkit.questions.shared.words import fact, quoted
 Function = Callable[[Any, Any, int, str], Any]
 ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
 MEMORY = "memory limit"
-_LIMITS = {
-    ARITHMETIC: "A large matrix product: the speed limit for direct sums.",
-    MEMORY: "A large sum: the speed limit of memory.",
-    BFLOAT16: "The large matrix product on bfloat16 numbers.",
-}
 # Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
 # A call is not timed if it takes more than this many calls of the baseline.
@@ -66,12 +51,13 @@ class Convolution(Experiment):
         str, Choice(("same", "valid"), help="Zeros around the image, or none")
     ] = "same"
     variants: Annotated[
-        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
+        str,
+        Choice((*ways.GROUPS, *VARIANTS), many=True, help="Groups or single variants"),
     ] = "essential"
 
     name = "convolution"
     baseline = BASELINE
-    choices = CHOICES
+    choices = ways.CHOICES
     # Takes images, shape (batch, side, side, channels), and a kernel, shape (kernel,
     # kernel, channels, filters), NumPy arrays that cannot be written into, the stride,
     # and the padding, "same" or "valid". Returns shape (batch, row, column, filters).
@@ -85,13 +71,15 @@ class Convolution(Experiment):
                 f"kernel is {self.kernel} and side is {self.side}; choose a kernel "
                 "that is no larger than the image."
             )
-        largest = self.batch * max(
-            self.side**2 * self.channels, self.problem.out**2 * self.filters
+        images, answer = (
+            self.side**2 * self.channels,
+            self.problem.out**2 * self.filters,
         )
-        if FLOAT * largest > _MOST_BYTES:
+        largest = ways.FLOAT * self.batch * max(images, answer)
+        if largest > _MOST_BYTES:
             raise BadParameterError(
-                f"images or result would take {units.size(FLOAT * largest)}; choose a "
-                "smaller batch, side or number of channels."
+                f"images or result would take {units.size(largest)}; choose a smaller "
+                "batch, side or number of channels."
             )
 
     @property
@@ -112,11 +100,7 @@ class Convolution(Experiment):
             )
             for name, method in methods.items()
         }
-        limits = {
-            name: Variant(name, work, changes)
-            for name, (work, changes) in self._limits.items()
-        }
-        return variants | limits
+        return variants | {limit.name: limit for limit in self._limits()}
 
     def prepare(self) -> Iterator[Yielded]:
         """Compare every answer with float64; refuse what is wrong or too slow."""
@@ -125,50 +109,58 @@ class Convolution(Experiment):
         longest = math.inf
         for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            check = trials.try_method(method, self.problem, longest)
+            check = ways.try_method(method, self.problem, longest)
             if check.why_not:
                 refused[name] = check.why_not
             else:
                 overhead[name] = check.overhead
             if name == BASELINE:
-                longest = max(trials.LONGEST_S, _OF_BASELINE * check.call_s)
+                longest = max(ways.LONGEST_S, _OF_BASELINE * check.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
-    def result(self, measured: Measurement) -> "Result":
-        """How near each variant comes to the limits."""
-        return Result(shares=shares_of(measured, self.problem))
-
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
-        return _judge(measured, self.problem, self.result(measured))
+        race = Race(measured, ways.CHOICES, "images", "This convolution")
+        if not race.ranked:
+            return race.verdict()
+        shares = shares_of(measured, self.problem)
+        warnings, first_calls = race.first_calls(self.batch, "calls")
+        held_up = (_held_up(n, near) for n, near in shares.items() if "compute" in near)
+        verdict = race.verdict(
+            warnings=warnings,
+            facts=(*held_up, *first_calls),
+            next=_next(race, shares),
+        )
+        if race.won or verdict.sure in ("not known yet", ""):
+            return verdict
+        # What computes something else may be faster, and stands in the same table.
+        equals = "no variant with the same result is shown to be faster"
+        return replace(verdict, headline=f"Keep {quoted(BASELINE)}: {equals}.")
 
     @property
     def _methods(self) -> dict[str, Method]:
         function = type(self).function
-        mine = {OWN: own_method(function)} if function else {}
-        methods = select(self.variants, GROUPS, VARIANTS, BASELINE)
+        mine = {OWN: ways.own_method(function)} if function else {}
+        methods = select(self.variants, ways.GROUPS, VARIANTS, BASELINE)
         return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
-    @property
-    def _limits(self) -> Mapping[str, tuple[Callable[[], Iterator[Yielded]], str]]:
-        """The limits of the machine: the work of each, and a sentence about it."""
-        base = VARIANTS[BASELINE]
-        flops, traffic = self.problem.flops, base.traffic(self.problem)
-        product = functools.partial(trials.multiplying, flops)
-        total = functools.partial(trials.moving, traffic)
-        limits = {
-            ARITHMETIC: (product, _LIMITS[ARITHMETIC]),
-            MEMORY: (total, _LIMITS[MEMORY]),
-        }
+    def _limits(self) -> Iterator[Variant]:
+        """The limits of the machine."""
+        flops, base = self.problem.flops, VARIANTS[BASELINE]
+        product = functools.partial(ways.multiplying, flops)
+        does = "A large matrix product: the speed limit for direct sums."
+        yield Variant(ARITHMETIC, product, does)
+        total = functools.partial(ways.moving, base.traffic(self.problem))
+        yield Variant(MEMORY, total, "A large sum: the speed limit of memory.")
         if any(method.precision == "bfloat16" for method in self._methods.values()):
-            short = functools.partial(trials.multiplying, flops, "bfloat16")
-            limits[BFLOAT16] = short, _LIMITS[BFLOAT16]
-        return limits
+            short = functools.partial(ways.multiplying, flops, "bfloat16")
+            does = "The large matrix product on bfloat16 numbers."
+            yield Variant(BFLOAT16, short, does)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         call = self._methods[name].call(self.problem)
-        return trials.convolving(call, self.batch)
+        return ways.convolving(call, self.batch)
 
 
 # Products that are measured; of other numbers it is not known how fast they can be.
@@ -181,8 +173,6 @@ Shares = dict[Bound, Estimate]
 _HOLDS_UP = 0.5
 # What is faster than the memory was measured to be has its numbers in the caches.
 _CACHED = 1.1
-# A first call that takes this many times the baseline's has a row.
-_EXPENSIVE = 2
 # What holds a variant up, with its share of a limit.
 _HELD_UP: dict[Bound, str] = {
     "compute": "compute-bound: {} of the {}",
@@ -198,20 +188,6 @@ _NEXT: dict[Bound, str] = {
     "overhead": "It is overhead-bound, so give each call more work: a larger batch, or "
     "the whole model in one `tf.function`.",
 }
-# Added above 100 % of the limit, which is the speed of one large product.
-_ABOVE = "; Winograd and FFT need fewer operations than counted"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """How near to the machine's limits each variant comes.
-
-    The shares are those of what a large matrix product reaches, of the memory's speed,
-    and of a call that is left without work, as far as they are known; the fastest
-    variant comes first.
-    """
-
-    shares: dict[str, Shares]
 
 
 def bound_of(shares: Shares) -> Bound:
@@ -228,7 +204,11 @@ def bound_of(shares: Shares) -> Bound:
 
 
 def shares_of(measured: Measurement, problem: Problem) -> dict[str, Shares]:
-    """How near each comes to the limits, the fastest first."""
+    """How near each variant comes to the limits, as far as known; the fastest first.
+
+    A share is that of what a large matrix product reaches, of the memory's speed, or of
+    a call that is left without work.
+    """
     rates = {
         timing.variant: timing.rate
         for timing in measured.timings
@@ -261,49 +241,13 @@ def _method(name: str) -> Method:
     return VARIANTS.get(name, VARIANTS[BASELINE])
 
 
-def _judge(measured: Measurement, problem: Problem, result: Result) -> Verdict:
-    """Say which way is fastest, how near to the limits, and what holds it up."""
-    race = Race(measured, CHOICES, "images", "This convolution")
-    if not race.ranked:
-        return race.verdict()
-    first_calls = {name: _first_call(measured, problem, name) for name in CHOICES}
-    winners = first_calls.pop(race.winner, "")
-    warning = f"The first call of {quoted(race.winner)} takes {winners}."
-    verdict = replace(
-        race.verdict(
-            warnings=(warning,) if winners else (),
-            next=_next(measured, race, result),
-        ),
-        facts=(
-            *(
-                _held_up(n, near)
-                for n, near in result.shares.items()
-                if "compute" in near
-            ),
-            *(Fact(f"First call, {quoted(n)}", s) for n, s in first_calls.items() if s),
-        ),
-    )
-    if race.won or verdict.sure in ("not known yet", ""):
-        return verdict
-    # What computes something else may be faster, and stands in the same table.
-    equals = f"Keep {quoted(BASELINE)}: no variant with the same result is shown to be"
-    return replace(verdict, headline=f"{equals} faster.")
-
-
-def _next(measured: Measurement, race: Race, result: Result) -> str:
+def _next(race: Race, shares: Mapping[str, Shares]) -> str:
     if race.winner == OWN:
         return "Measure it inside your model."
     best = race.winner or BASELINE
-    if race.is_open or best not in result.shares:
+    if race.is_open or best not in shares:
         return ""
-    sentences = [_NEXT.get(bound_of(result.shares[best]), "")]
-    compared = measured.compare(SHORT, BASELINE)
-    if compared and compared.verdict == "faster":
-        sentences.append(
-            f"If 2 or 3 digits are enough, {quoted(SHORT)} runs "
-            f"{compared.as_fast_as} {quoted(BASELINE)}."
-        )
-    return " ".join(filter(None, sentences))
+    return _NEXT.get(bound_of(shares[best]), "")
 
 
 def _held_up(name: str, near: Shares) -> Fact:
@@ -313,18 +257,4 @@ def _held_up(name: str, near: Shares) -> Fact:
     if share is None:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
-    above = _ABOVE if bound == "compute" and share.low > 1 else ""
-    return replace(row, value=_HELD_UP[bound].format(row.value, limit) + above)
-
-
-def _first_call(measured: Measurement, problem: Problem, name: str) -> str:
-    """When an expensive first call has paid back; "" where it is not expensive."""
-    base, timing = measured.timing(BASELINE), measured.timing(name)
-    back = pay_back(measured, name, BASELINE)
-    if name == BASELINE or not base or not timing or not back:
-        return ""
-    takes = units.seconds(timing.first_call_s)
-    if back.paying == "pays back":
-        return f"{takes}: it pays back after {back.steps(problem.batch, 'calls')}"
-    expensive = timing.first_call_s > _EXPENSIVE * base.first_call_s
-    return f"{takes}, not shown to pay back" if expensive else ""
+    return replace(row, value=_HELD_UP[bound].format(row.value, limit))

@@ -8,7 +8,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.findings.record import Finding
 from perfkit.questions import result_of
-from perfkit.questions.cpu_or_gpu.numbers import PAYS, Crossing, Curve, Result
+from perfkit.questions.cpu_or_gpu import PAYS, Crossing, Curve, Result
 
 _LOOKS = {"pays": (GREEN, "D"), "does not": (BLUE, "o"), "open": (GREY, "s")}
 _LEGEND = (

@@ -14,36 +14,18 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from perfkit import units
-from perfkit.engine.measurement import OWN, Measurement, PayBack, Variant, pay_back
-from perfkit.engine.statistics import Comparison
+from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.execution_mode import variants as modes
-from perfkit.questions.execution_mode.variants import (
-    BY_DEFAULT,
-    CHOICES,
-    FIT,
-    GROUPS,
-    VARIANTS,
-    MakeStep,
-    Method,
-)
+from perfkit.questions.execution_mode.variants import CHOICES, GROUPS, VARIANTS, Method
 from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.loops import NOTE, Job
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import (
-    failures,
-    listed,
-    longer,
-    quoted,
-    rates_behind,
-    sure_of_all,
-    tied_with,
-)
+from perfkit.questions.shared.words import failures, judge_costs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +44,7 @@ class ExecutionMode(Experiment):
     choices = CHOICES
     # Takes a model, its optimizer and its loss; returns a function of features and
     # labels that trains on one batch.
-    function: ClassVar[MakeStep | None] = None
+    function: ClassVar[modes.MakeStep | None] = None
 
     @property
     def baseline(self) -> str:
@@ -73,24 +55,47 @@ class ExecutionMode(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The variants that ``variants`` asks for, the baseline always first."""
-        return {name: self._variant(method) for name, method in self._methods.items()}
+        methods, first = self._methods, self.baseline
+        return {
+            name: Variant(
+                *(name, functools.partial(self._run, name), method.does),
+                method.against if method.against in methods else first,
+                code=method.code,
+            )
+            for name, method in methods.items()
+        }
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse variants that learn something else, or do what another does here."""
+        """Refuse variants that learn something else."""
         without_gpus()
         yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch)
         methods, function = self._methods, type(self).function
-        refused = modes.alike(methods, xla=modes.uses_xla(job.network()))
         methods.pop(OWN, None)
+        refused = modes.differences(methods.values(), job)
         if function and (reason := modes.why_not(function, job)):
             refused[OWN] = reason
-        able = [method for name, method in methods.items() if name not in refused]
-        yield Note(REFUSED, refused | modes.differences(able, job))
+        yield Note(REFUSED, refused)
 
     def verdict(self, measured: Measurement) -> Verdict:
-        """Say which mode is fastest, by how much, when it pays back, what to change."""
-        return _judge(measured, self.batch)
+        """Say which mode is fastest, by how much, when it pays back, what to change.
+
+        Of a run whose baseline is a graph: what it costs to trace again.
+        """
+        facts = [*_facts(measured)]
+        guilty = (method for method in VARIANTS.values() if method.do)
+        compared = (measured.compare(method.name, method.against) for method in guilty)
+        costs = list(filter(None, compared))
+        if measured.baseline == modes.GRAPH and costs:
+            worst, verdict = judge_costs(measured, costs, "this training")
+            if worst:
+                method = VARIANTS[worst.variant]
+                edit = Edit(old=method.read(), new=method.fix())
+                verdict = replace(verdict, headline=method.do, edits=(edit,))
+            return replace(verdict, facts=tuple(facts), because=failures(measured))
+        race = Race(measured, CHOICES, "examples")
+        warnings, first_calls = race.first_calls(self.batch)
+        return race.verdict(warnings=warnings, facts=(*facts, *first_calls))
 
     @property
     def _methods(self) -> dict[str, Method]:
@@ -98,16 +103,6 @@ class ExecutionMode(Experiment):
         mine = {OWN: modes.own_method(function)} if function else {}
         methods = select(self.variants, GROUPS, VARIANTS, self.baseline)
         return {self.baseline: methods[self.baseline], **mine, **methods}
-
-    def _variant(self, method: Method) -> Variant:
-        against = method.against if method.against in self._methods else self.baseline
-        return Variant(
-            method.name,
-            functools.partial(self._run, method.name),
-            method.changes,
-            against,
-            code=method.code,
-        )
 
     def _run(self, name: str) -> Iterator[Yielded]:
         # The trial has seeded NumPy, with the same number for all variants of a round.
@@ -117,108 +112,12 @@ class ExecutionMode(Experiment):
         return method.run(job, job.network())
 
 
-def _judge(measured: Measurement, batch: int) -> Verdict:
-    """Say what a run shows of the group that its baseline is the first of.
-
-    A step had ``batch`` examples.
-    """
-    facts = [*_facts(measured)]
-    if measured.baseline == modes.GRAPH and (costs := _costs(measured)):
-        verdict = _of_costs(measured, costs)
-        return replace(verdict, facts=tuple(facts), because=failures(measured))
-    race = Race(measured, CHOICES, "examples")
-    facts += _paid_back(measured, race, batch)
-    paid = pay_back(measured, race.winner, race.baseline) if race.won else None
-    warnings: tuple[str, ...] = ()
-    # What one round cannot show is no reason to think twice.
-    if paid and paid.paying != "one round":
-        warnings = (f"It {paying(paid, batch)}.",)
-    # Most people call ``fit`` already.
-    rival = measured.compare(race.winner, FIT) if race.won else None
-    if rival and FIT not in (race.winner, race.baseline):
-        facts += [Fact(f"{race.winner} against {FIT}", rival.judgement, rival.ends)]
-    return replace(race.verdict(warnings=warnings), facts=tuple(facts))
-
-
-def _paid_back(measured: Measurement, race: Race, batch: int) -> Iterator[Fact]:
-    """When each mode has paid back its first call against the baseline."""
-    for name in race.runners:
-        paid = pay_back(measured, name, race.baseline)
-        if paid and name != race.baseline:
-            yield Fact(f"{name}, with its first call", paying(paid, batch))
-
-
-def paying(paid: PayBack, batch: float) -> str:
-    """When a mode has paid back, after "it"."""
-    if paid.paying == "pays back":
-        return f"compiles first: it is ahead after {paid.steps(batch)}"
-    if paid.paying == "not shown" and paid.high is not None:
-        return f"is ahead after at most {units.significant(paid.high / batch, 2)} steps"
-    return {
-        "at once": "is ahead from its first call",
-        "never": "never pays back, because its steps are slower",
-        "not shown": "is not shown to pay back",
-        "one round": "needs a second round to show when it is ahead",
-    }[paid.paying]
-
-
-def _of_costs(measured: Measurement, costs: list[Comparison]) -> Verdict:
-    """The verdict on what is traced again: what costs most, if anything."""
-    if slower := [cost for cost in costs if cost.verdict == "slower"]:
-        return _of_worst(measured, slower)
-    if noisy := [c.variant for c in costs if c.verdict == "too noisy to say"]:
-        headline = f"This run does not show whether {listed(noisy)} costs anything."
-        return Verdict(headline=headline, sure="not known yet")
-    return Verdict(
-        headline="No cost of retracing is shown in the steady state here.",
-        sure=sure_of_all(costs),
-        next="Look at the number of traces, and at the first call of each.",
-    )
-
-
-def _of_worst(measured: Measurement, slower: list[Comparison]) -> Verdict:
-    worst = min(slower, key=lambda cost: cost.ratio)
-    tied, (times, ends) = tied_with(worst, slower, measured), longer(worst)
-    duration = f"{times} times as long" if times else "longer"
-    method = VARIANTS[worst.variant]
-    return Verdict(
-        headline=method.do,
-        much=f"With {quoted(method.name)} this training takes {duration}"
-        f"{rates_behind(measured, worst)}.",
-        sure=worst.sure,
-        interval=ends,
-        edits=(_edit(method.read(), method.fix()),),
-        next=f"{listed(tied)} may cost as much." if tied else "",
-    )
-
-
-def _edit(old: str, new: str) -> Edit:
-    """The lines that go and come, without those that stand behind them either way."""
-    gone, come = old.split("\n"), new.split("\n")
-    while min(len(gone), len(come)) > 1 and gone[-1] == come[-1]:
-        del gone[-1], come[-1]
-    return Edit(old="\n".join(gone), new="\n".join(come))
-
-
-def _retracing(measured: Measurement) -> list[Method]:
-    """The ways to trace again that were timed, in their usual order."""
-    names = {timing.variant for timing in measured.timings}
-    return [m for m in VARIANTS.values() if m.kind == "retracing" and m.name in names]
-
-
-def _costs(measured: Measurement) -> list[Comparison]:
-    """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (method for method in _retracing(measured) if method.do)
-    compared = (measured.compare(method.name, method.against) for method in guilty)
-    return list(filter(None, compared))
-
-
 def _facts(measured: Measurement) -> Iterator[Fact]:
-    defaults = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
-    if defaults:
-        uses = "compiles with XLA" if defaults[-1] else "uses no XLA"
-        yield Fact(f"{FIT}, without a setting for XLA", uses)
-    for name in (method.name for method in _retracing(measured)):
+    defaults = [trial.notes.get(modes.BY_DEFAULT) for trial in measured.trials]
+    if known := [default for default in defaults if default is not None]:
+        uses = "compiles with XLA" if known[-1] else "uses no XLA"
+        yield Fact(f"{modes.FIT}, without a setting for XLA", uses)
+    for name in (m.name for m in VARIANTS.values() if m.kind == "retracing"):
         notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if notes:
             # Each trial is a process of its own, and traces anew.

@@ -3,7 +3,7 @@
 import collections
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -42,15 +42,9 @@ BY_DEFAULT = "fit uses XLA"
 
 def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yielded]:
     """Give the step the number of each step as well: a Python int, or a tensor."""
-    traces, with_number = Traces(), numbering(step_of(network))
-    note_trace = tf.autograph.experimental.do_not_convert(traces.trace)
-
-    def noting(features: Any, labels: Any, number: Any) -> Any:
-        note_trace()
-        return with_number(features, labels, number)
-
-    loop = with_tensors if as_tensor else with_numbers
-    yield from looped(job, graph_of(noting), traces, loop=loop)
+    traces, loop = Traces(), with_tensors if as_tensor else with_numbers
+    body = loops.with_traces(numbering(step_of(network)), traces)
+    yield from looped(job, graph_of(body), traces, loop=loop)
 
 
 def numbering(step: Any) -> Callable[..., Any]:
@@ -99,20 +93,14 @@ def with_anew(batches: Any, step: Any) -> Iterator[int]:
         yield len(labels)
 
 
-def uses_xla(network: Any) -> bool:
-    """Whether Keras compiles this network with XLA where nobody says anything of it."""
-    network.compile(optimizer="sgd", loss="mse")
-    return bool(network.jit_compile)
-
-
 def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
     """Train with ``fit``, in one epoch that has no end.
 
     Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
     """
-    if not options:
-        yield Note(BY_DEFAULT, uses_xla(network))
     traces = prepared(job, network, **options)
+    if not options:
+        yield Note(BY_DEFAULT, bool(network.jit_compile))
     steps = _ENDLESS_STEPS if job.steps is None else job.steps
     fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
@@ -144,29 +132,20 @@ def prepared(job: Job, network: Any, **options: Any) -> Traces:
 class Method:
     """How a variant executes a training.
 
-    Attributes:
-        run: Trains the network it is given, without an end, and yields ticks.
-        changes: The one thing that it changes against another, in a sentence.
-        read: Reads its lines from the source.
-        do: The sentence that advises a mode, or says what to do about a cost; "" for
-            neither.
-        fix: Reads the lines to write instead of what costs time.
-        kind: A ``"mode"`` may be the fastest; ``"retracing"`` shows how a graph is
-            traced again.
-        feed: That of the ``Job`` that it runs.
-        xla: What it tells ``compile`` of XLA; None leaves that to Keras.
+    It runs without an end. ``does`` says what, in a sentence, and advises a ``"mode"``,
+    which may be the fastest. ``"retracing"`` shows how a graph is traced again: ``do``
+    says what to do about what costs time, and ``fix`` reads the lines to write instead.
     """
 
     name: str
     run: Callable[[Job, Any], Iterator[Yielded]]
-    changes: str
+    does: str
     read: Callable[[], str]
     against: str = EAGER
     do: str = ""
     fix: Callable[[], str] = str
     kind: Kind = "mode"
     feed: Feed = "even"
-    xla: bool | None = None
 
     @functools.cached_property
     def code(self) -> str:
@@ -177,80 +156,37 @@ class Method:
         return f"{code_of(loops.gradient_step)}\n{lines}"
 
 
-def _fit_lines(*parts: Callable[..., Any], setup: Any = None, **options: Any) -> str:
-    """The lines of a ``fit``: of its ``parts``, of ``compile`` and of itself."""
-    lines = code_of(*parts), code_of(loops.compile_model, **(setup or {}))
-    return "\n".join(filter(None, (*lines, code_of(loops.fit, **(QUIET | options)))))
+def _fit_lines(**options: Any) -> str:
+    """The lines of ``compile``, with ``options``, and of ``fit``."""
+    return f"{code_of(loops.compile_model, **options)}\n{code_of(loops.fit, **QUIET)}"
 
 
-def _fit(name: str, changes: str, do: str, **options: Any) -> Method:
+def _fit(name: str, does: str, **options: Any) -> Method:
     """A mode of ``fit`` that tells ``compile`` something."""
     run = functools.partial(fitted, **options)
-    read = functools.partial(_fit_lines, setup=options)
-    xla = options.get("jit_compile")
-    return Method(name, run, changes, read, FIT, do, xla=xla)
+    return Method(name, run, does, functools.partial(_fit_lines, **options), FIT)
 
 
-def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
-    """Read the lines of a loop with a step that is traced."""
-    return functools.partial(code_of, *parts, **options)
-
-
+# Reads the lines of a loop with a step that is traced.
+_loop = functools.partial(functools.partial, code_of)
 _read_graph = _loop(loops.compiled, loops.loop)
 _MODES = (
-    Method(
-        EAGER,
-        loops.eager,
-        "A loop of your own: Python runs every operation of every step.",
-        _loop(loops.loop),
-        do="Run every operation from Python.",
-    ),
-    _fit(
-        "fit eagerly",
-        "The same fit with run_eagerly=True: Python runs every operation.",
-        "Use `fit`, run eagerly.",
-        run_eagerly=True,
-    ),
-    Method(
-        GRAPH,
-        traced,
-        "tf.function traces the step once, then runs it as a graph.",
-        _read_graph,
-        do="Put the step into a `tf.function`.",
-    ),
+    Method(EAGER, loops.eager, "Run every operation from Python.", _loop(loops.loop)),
+    _fit("fit eagerly", "Use `fit`, run eagerly.", run_eagerly=True),
+    Method(GRAPH, traced, "Put the step into a `tf.function`.", _read_graph),
     Method(
         "tf.function XLA",
         functools.partial(traced, jit_compile=True),
-        "XLA compiles the graph of the step.",
+        "Compile the step with XLA.",
         _loop(loops.compiled, loops.loop, jit_compile=True),
         GRAPH,
-        "Compile the step with XLA.",
     ),
-    Method(
-        FIT,
-        fitted,
-        "model.fit instead of your own loop, with XLA only where Keras chooses it.",
-        _fit_lines,
-        GRAPH,
-        "Use `fit`.",
-    ),
-    _fit(
-        "fit XLA",
-        "The same fit with jit_compile=True: XLA compiles the step.",
-        "Use `fit`, and compile its step with XLA.",
-        jit_compile=True,
-    ),
-    _fit(
-        "fit without XLA",
-        "The same fit with jit_compile=False: a graph, and no XLA.",
-        "Use `fit` without XLA.",
-        jit_compile=False,
-    ),
+    Method(FIT, fitted, "Use `fit`.", _fit_lines, GRAPH),
+    _fit("fit XLA", "Use `fit`, and compile its step with XLA.", jit_compile=True),
+    _fit("fit without XLA", "Use `fit` without XLA.", jit_compile=False),
     *(
         _fit(
             f"fit {steps} steps",
-            f"The same fit with steps_per_execution={steps}: {steps} steps per call "
-            "from Python.",
             f"Use `fit`, with {steps} steps per call.",
             steps_per_execution=steps,
         )
@@ -320,7 +256,7 @@ _RETRACING = (
 
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING)}
 CHOICES = {
-    method.name: Choice(method.do, method.read)
+    method.name: Choice(method.does, method.read)
     for method in VARIANTS.values()
     if method.kind == "mode"
 }
@@ -354,19 +290,6 @@ def why_not(make_step: MakeStep, job: Job) -> str:
         return differences([own_method(make_step)], job).get(OWN, "")
 
     return mistake_of(check)
-
-
-def alike(methods: Mapping[str, Method], *, xla: bool) -> dict[str, str]:
-    """Say of each that asks for what Keras does anyway which one has it already.
-
-    ``xla`` is whether Keras, left to itself, uses XLA here.
-    """
-    does = "compiles with XLA" if xla else "uses no XLA"
-    return {
-        name: f'equals "{method.against}" here, because Keras {does} by itself'
-        for name, method in methods.items()
-        if method.xla is xla and method.against in methods
-    }
 
 
 STEPS = 8

@@ -27,7 +27,7 @@ from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
 from perfkit.questions.base import Experiment
-from perfkit.questions.microbenchmarks import gpu, peaks, work
+from perfkit.questions.microbenchmarks import peaks, work
 from perfkit.questions.microbenchmarks.peaks import Hardware
 from perfkit.questions.microbenchmarks.work import Benchmark
 from perfkit.questions.parameters import Choice, Folder
@@ -35,7 +35,6 @@ from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
 from perfkit.questions.shared.words import MORE, fact, rates_behind
 
-NO_GPU = "GPU microbenchmarks"
 _GROUPS = ("arrays", "memory", "disk", "images", "tensorflow", "gpu")
 
 # The note that tells how large the files are that are decoded.
@@ -43,11 +42,9 @@ IMAGE_BYTES = "image_bytes"
 # The notes of how many whole cores may be used, and how many processors may not.
 CORES, WITHHELD = "cores", "cores_withheld"
 _WEAK = 0.5
-# A library that does less than so much of what another does is not worth its use.
-_WORSE = 0.7
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
-_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, *gpu.PINNED)
+_REACHES_HALF = (*work.PRODUCTS, work.GPU_MEMORY)
 # The same work on one core and on all. Clocks that are lower when all cores work
 # explain that all do less than each does alone, never less than half of it.
 _ON_CORES = (
@@ -59,13 +56,11 @@ _ON_CORES = (
 _BUSY = 0.1
 _NOT_KNOWN = "This run does not show whether a part of this machine is weak."
 _NONE = "No part of this machine is shown to be weak."
-_NO_LIMIT = "The limits of these parts are not known here."
 _ONCE = "Each part ran once, so its speed is shown but not claimed."
 _ASK_DOCTOR = "Run `perfkit doctor`: it says what holds {} back."
-_QUIET = "Close the programs that keep the cores busy, then measure again."
 # OpenBLAS as NumPy's wheels bring it.
 _NUMPY_THREADS = 64
-_QUIETER = "Close other programs or give a larger budget: some intervals are wide."
+_QUIETER = "Close other programs or give a larger budget, then measure again."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
 )
@@ -91,16 +86,13 @@ class Microbenchmarks(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Those asked for, and always the product whose control tells the noise."""
-        variants = {
+        return {
             bench.name: Variant(
                 *(bench.name, bench.work, bench.description),
                 unavailable=_why_not(bench),
             )
             for bench in self._benchmarks
         }
-        if reason := self._no_gpu:
-            variants[NO_GPU] = Variant(NO_GPU, ().__iter__, unavailable=reason)
-        return variants
 
     def prepare(self) -> Iterator[Yielded]:
         """Make what is read and decoded, and work out what is possible in theory."""
@@ -122,7 +114,11 @@ class Microbenchmarks(Experiment):
             except PerfkitError as error:
                 refused |= dict.fromkeys(work.JPEGS, str(error))
         yield Note("progress", "Working out what is possible in theory")
-        yield Note(REFUSED, refused | self._out_of_reach())
+        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
+        if on_gpu and not _without_tensorflow() and not benchmark.sees_gpu():
+            reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
+            refused |= dict.fromkeys(on_gpu, reason)
+        yield Note(REFUSED, refused)
         _, card = computing(gpus_here()[0], os.environ)
         hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, hardware.cores)
@@ -133,46 +129,45 @@ class Microbenchmarks(Experiment):
         """Say what the arithmetic reaches, what is weak, and what to do."""
         if not measured.timings:
             return Verdict(headline="Nothing could be timed.", next=_QUIETER)
-        busy, missing = tuple(_other_programs(measured)), tuple(_missing(measured))
-        facts = (_arithmetic(measured), *_call_cost(measured))
+        busy = tuple(_other_programs(measured))
+        facts = [_arithmetic(measured)]
+        # A step that takes not much longer than a call is mostly that.
+        if call := _timing(measured, work.GRAPH_CALL):
+            facts.append(
+                fact("A call of a tf.function", call.seconds(1), units.seconds)
+            )
         is_first = max(timing.trials for timing in measured.timings) < 2
         is_open = is_first or bool(busy)
         weak = [] if is_open else sorted(_weak(measured), key=lambda part: part.share)
-        limited = any(m.limit for m in microbenchmarks(measured.notes).values())
-        headline = _NOT_KNOWN if is_open else _NONE if limited else _NO_LIMIT
-        worst = weak[0] if weak else Weak(1.0, headline, facts[0])
-        much = f"{worst.fact.label}: {worst.fact.value}."
-        sure: Sure = "sure" if weak else "not known yet" if is_open else ""
-        noisy = any(map(_is_noisy, measured.timings))
-        steps = [*([_QUIET] if busy else []), *([_QUIETER] if noisy else []), _FURTHER]
+        worst = Weak(1.0, _NOT_KNOWN if is_open else _NONE, facts[0])
+        sure: Sure = "not known yet" if is_open else ""
+        if weak:
+            worst, sure = weak[0], "sure"
+        is_loud = bool(busy) or any(map(_is_noisy, measured.timings))
+        steps = f"{_QUIETER}\n{_FURTHER}" if is_loud else _FURTHER
+        variants = (v.name for v in measured.variants if not v.unavailable)
+        missed = ", ".join(name for name in variants if measured.timing(name) is None)
+        missing = (f"Not measured: {missed}. A longer run may reach them.",)
         return Verdict(
             headline=worst.do,
-            much=_ONCE if is_first else much,
+            much=_ONCE if is_first else f"{worst.fact.label}: {worst.fact.value}.",
             sure=worst.compared.sure if worst.compared else sure,
             interval=worst.compared.ends if worst.compared else "",
             facts=(*(part.fact for part in weak), *facts),
-            because=(*busy, *missing),
-            next=MORE if is_first else "\n".join(steps),
+            because=(*busy, *(missing if missed else ())),
+            next=MORE if is_first else steps,
         )
 
     @property
     def _benchmarks(self) -> tuple[Benchmark, ...]:
         """Those asked for, and the baseline, in the order of the groups."""
         parts = self.parts.split(",")
-        of_gpu = gpu.BENCHMARKS if gpus_here()[0] else ()
+        of_gpu = work.GPU_BENCHMARKS if gpus_here()[0] else ()
         return tuple(
             bench
             for bench in (*work.benchmarks(self.data), *of_gpu)
             if bench.group.lower() in parts or bench.name == self.baseline
         )
-
-    def _out_of_reach(self) -> dict[str, str]:
-        """Why those of a GPU that TensorFlow cannot use are not run, by name."""
-        on_gpu = [bench.name for bench in self._benchmarks if bench.group == "GPU"]
-        if not on_gpu or _why_not(gpu.BENCHMARKS[0]) or benchmark.sees_gpu():
-            return {}
-        reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
-        return dict.fromkeys(on_gpu, reason)
 
     def _counts(self, reading: str, hardware: Hardware) -> dict[str, Microbenchmark]:
         """What each microbenchmark counts and what is possible, for the finding."""
@@ -186,17 +181,7 @@ class Microbenchmarks(Experiment):
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
-        if self._no_gpu:
-            counts[NO_GPU] = Microbenchmark(unit="calls", group="GPU")
         return counts
-
-    @property
-    def _no_gpu(self) -> str:
-        """Why none of a GPU is there; "" where one is, or none is asked for."""
-        gpus, reason = gpus_here()
-        if gpus or "gpu" not in self.parts.split(","):
-            return ""
-        return reason or "this machine has no GPU"
 
 
 def _without_tensorflow() -> bool:
@@ -215,13 +200,9 @@ def _why_not(bench: Benchmark) -> str:
 
 @dataclass(frozen=True)
 class Weak:
-    """A part that lags behind.
+    """A part that lags behind: what to do, and what shows it.
 
-    Attributes:
-        share: Of what it should reach; what is lowest is named first.
-        do: What to do about it, in a sentence.
-        fact: How weak it is.
-        compared: What shows that; None for a rate against a limit.
+    The share is that of what it should reach; what is lowest is named first.
     """
 
     share: float
@@ -260,29 +241,29 @@ def _arithmetic(measured: Measurement) -> Fact:
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
-    for name, counts in microbenchmarks(measured.notes).items():
-        timing, limit = _timing(measured, name), counts.limit or 0.0
+    for name, part in microbenchmarks(measured.notes).items():
+        timing, limit = _timing(measured, name), part.limit or 0.0
         if name not in _REACHES_HALF or timing is None or not timing.is_known:
             continue
         if timing.high < _WEAK * limit:
             share = timing.rate / limit
             row = Fact(name, share_of(timing, limit))
-            yield Weak(share, _ASK_DOCTOR.format("the GPU or its link"), row)
+            yield Weak(share, _ASK_DOCTOR.format("the GPU"), row)
     cores = _cores(measured)
     for alone, together in _ON_CORES:
-        ratio = _ratio(measured, together, alone)
+        ratio = measured.compare(together, alone)
         # More threads than these NumPy's library does not make.
         numpy = together == work.BASELINE
         threads = min(cores, _NUMPY_THREADS) if numpy else cores
-        if ratio and cores > 1 and ratio.high < _WEAK * threads:
-            row = _rates(measured, ratio, f"{together}, {cores:g} cores against one")
+        if not ratio or not ratio.is_judged or not ratio.ends or cores <= 1:
+            continue
+        if ratio.high < _WEAK * threads:
+            counts = microbenchmarks(measured.notes).get(together)
+            behind = rates_behind(measured, ratio, counts.unit if counts else "units")
+            times = f"{units.times(ratio.ratio)} times as fast{behind}"
+            row = Fact(f"{together}, {cores:g} cores against one", times, ratio.ends)
             do = _ASK_DOCTOR.format("the cores")
             yield Weak(ratio.ratio / cores, do, row, ratio)
-    ratio = _ratio(measured, work.TENSORFLOW, work.BASELINE)
-    if ratio and ratio.low > 1 / _WORSE:
-        row = _rates(measured, ratio, "Matrix products, TensorFlow against NumPy")
-        do = "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`."
-        yield Weak(1 / ratio.ratio, do, row, ratio)
     size = measured.notes.get(IMAGE_BYTES)
     disk, decoded = (_timing(measured, n) for n in (work.DATA_DISK, work.ALL_CORES))
     if not (size and disk and decoded and disk.is_known and decoded.is_known):
@@ -295,33 +276,6 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
             Fact("The disk", f"{gives}, where the cores decode {needed}"),
         )
-
-
-def _call_cost(measured: Measurement) -> Iterator[Fact]:
-    """What a call costs; a step that takes not much longer is mostly that."""
-    if call := _timing(measured, work.GRAPH_CALL):
-        yield fact("A call of a tf.function", call.seconds(1), units.seconds)
-
-
-def _missing(measured: Measurement) -> Iterator[str]:
-    variants = (v.name for v in measured.variants if not v.unavailable)
-    missed = [name for name in variants if measured.timing(name) is None]
-    if missed:
-        yield f"Not measured: {', '.join(missed)}. A longer run may reach them."
-
-
-def _ratio(measured: Measurement, variant: str, baseline: str) -> Comparison | None:
-    """A ratio that is judged and known; both count the same."""
-    compared = measured.compare(variant, baseline)
-    return compared if compared and compared.is_judged and compared.ends else None
-
-
-def _rates(measured: Measurement, compared: Comparison, label: str) -> Fact:
-    """A ratio with its two rates."""
-    counts = microbenchmarks(measured.notes).get(compared.variant)
-    rates = rates_behind(measured, compared, counts.unit if counts else "units")
-    times = f"{units.times(compared.ratio)} times as fast{rates}"
-    return Fact(label, times, compared.ends)
 
 
 def _timing(measured: Measurement, name: str) -> Timing | None:

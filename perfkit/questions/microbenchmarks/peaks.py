@@ -52,14 +52,8 @@ class Peak:
 class Hardware:
     """What peaks are worked out from.
 
-    Attributes:
-        vendor: As the processor names it: ``"GenuineIntel"``, ``"AuthenticAMD"``.
-        family: Of the processor, a number, and so ``model``.
-        instructions: As Linux spells them.
-        cores: Whole cores that may be used, second threads not counted.
-        clock: Hertz of a core at most; None where nobody knows.
-        clock_from: Where that is from, in words.
-        gpu: The first one; None where there is none.
+    The instructions are spelt as Linux does. Second threads are not among the cores;
+    the clock is a core's in hertz, at most, and None where nobody knows.
     """
 
     vendor: str = ""

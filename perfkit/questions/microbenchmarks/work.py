@@ -1,11 +1,11 @@
-"""What each part of the machine but a GPU is given to do."""
+"""What each part of the machine is given to do, the GPU and the way to it last."""
 
 import ctypes
 import functools
 import mmap
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.errors import RunError
 from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
 from perfkit.questions.shared import benchmark, cache, decoding, images
@@ -25,6 +26,7 @@ from perfkit.questions.shared.benchmark import (
 )
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
 from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.loops import wait
 
 # What the verdict and the checks ask for by name.
 BASELINE, NUMPY_ONE = "NumPy product, float32", "NumPy product, 1 core"
@@ -38,17 +40,10 @@ CACHED = "maybe from memory: it does not forget here"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One piece of work of a known size.
+    """One piece of work of a known size, which a fresh process does.
 
-    Attributes:
-        group: The part of the machine that it tries.
-        name: Of the microbenchmark that it is.
-        unit: What is counted.
-        description: What is done, in a line.
-        work: Does it, in a fresh process; its examples are ``unit``.
-        peak: The most that is possible in theory; None where nobody knows.
-        tensorflow: Whether it needs TensorFlow.
-        one_core: Whether it keeps to one core.
+    Its examples are ``unit``. The peak is the most that is possible in theory; None
+    where nobody knows.
     """
 
     group: str
@@ -71,9 +66,12 @@ _CLOCK_COUNT, _JUMP, _RETURN = bytes.fromhex("48ffcf"), bytes.fromhex("0f85"), b
 
 def hertz() -> float | None:
     """The highest clock of some tries, in hertz; None where it cannot be counted."""
-    code = _code()
-    if code is None:
+    if platform.machine() not in ("x86_64", "AMD64"):
         return None
+    # The chain of additions as a function of how often to run it.
+    body = _ADD * _ADDITIONS + _CLOCK_COUNT
+    back = -(len(body) + len(_JUMP) + 4)
+    code = body + _JUMP + back.to_bytes(4, "little", signed=True) + _RETURN
     try:
         rights = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
         memory = mmap.mmap(-1, mmap.PAGESIZE, prot=rights)
@@ -82,23 +80,12 @@ def hertz() -> float | None:
         return None
     memory.write(code)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    chain = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(start)
-    return max(_speed(chain) for _ in range(_TRIES))
-
-
-def _code() -> bytes | None:
-    """The chain as a function of how often to run it; None for other processors."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return None
-    body = _ADD * _ADDITIONS + _CLOCK_COUNT
-    back = -(len(body) + len(_JUMP) + 4)
-    return body + _JUMP + back.to_bytes(4, "little", signed=True) + _RETURN
-
-
-def _speed(chain: "ctypes._FuncPointer") -> float:
-    began = time.perf_counter()
-    chain(_ROUNDS)
-    return _ADDITIONS * _ROUNDS / (time.perf_counter() - began)
+    chain, seconds = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(start), list[float]()
+    for _ in range(_TRIES):
+        began = time.perf_counter()
+        chain(_ROUNDS)
+        seconds.append(time.perf_counter() - began)
+    return _ADDITIONS * _ROUNDS / min(seconds)
 
 
 def graph_call() -> Iterator[Yielded]:
@@ -153,37 +140,26 @@ def vectorised() -> Iterator[Yielded]:
     yield from repeated(call, len(array))
 
 
-def side() -> int:
-    """Rows of a square matrix that keeps all cores busy for some milliseconds."""
-    return 4096 if benchmark.granted() > 16 else 1024
-
-
 def flop(rows: int) -> int:
     """Multiplications and additions in the product of two square matrices."""
     return 2 * rows**3
 
 
-def _of_numpy(rows: int) -> Callable[[], object]:
-    draw = np.random.default_rng(0)
-    one, other = draw.random((2, rows, rows)).astype("float32")
-    result = np.empty_like(one)
-    return lambda: np.matmul(one, other, out=result)
-
-
-def _of_tensorflow(rows: int) -> Callable[[], object]:
-    without_gpus()
-    one, other = (tf.random.uniform((rows, rows)) for _ in range(2))
-    return lambda: tf.matmul(one, other)
-
-
-def product(
-    make: Callable[[int], Callable[[], object]], *, one_core: bool
-) -> Iterator[Yielded]:
+def product(*, numpy: bool, one_core: bool) -> Iterator[Yielded]:
     """Multiply two matrices on the CPU, over and over."""
     if one_core:
         on_one_core()
-    rows = 1024 if one_core else side()
-    yield from repeated(make(rows), flop(rows))
+    # Rows of a square that keeps all cores busy for some milliseconds.
+    rows = 4096 if not one_core and benchmark.granted() > 16 else 1024
+    if numpy:
+        draw = np.random.default_rng(0)
+        one, other = draw.random((2, rows, rows)).astype("float32")
+        call = functools.partial(np.matmul, one, other, out=np.empty_like(one))
+    else:
+        without_gpus()
+        pair = (tf.random.uniform((rows, rows)) for _ in range(2))
+        call = functools.partial(tf.matmul, *pair)
+    yield from repeated(call, flop(rows))
 
 
 def copy(*, one_core: bool) -> Iterator[Yielded]:
@@ -214,21 +190,18 @@ _CHUNK = 1 << 20
 
 def read(folder: str) -> Iterator[Yielded]:
     """Read the files from begin to end, over and over, each time forgotten before."""
-    passes = _passes(benchmark.files(folder))
+    paths, buffer = benchmark.files(folder), bytearray(_CHUNK)
+
+    def passes() -> Iterator[Any]:
+        while True:
+            yield forget(paths)
+            for path in paths:
+                with open(path, "rb", buffering=0) as file:
+                    while count := file.readinto(buffer):
+                        yield count
+
     yield READY
-    yield from every(passes)
-
-
-def _passes(paths: Sequence[str]) -> Iterator[Any]:
-    buffer = bytearray(_CHUNK)
-    while True:
-        yield forget(paths)
-        for path in paths:
-            with open(path, "rb", buffering=0) as file:
-                count = file.readinto(buffer)
-                while count:
-                    yield count
-                    count = file.readinto(buffer)
+    yield from every(passes())
 
 
 def benchmarks(folder: str) -> tuple[Benchmark, ...]:
@@ -268,11 +241,10 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
 
 def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Benchmark:
     description = f"square matrices{' in NumPy' if numpy else ''}, float32, "
-    make = _of_numpy if numpy else _of_tensorflow
     return Benchmark(
         *("arrays" if numpy else "TensorFlow", name, "FLOP"),
         description + ("one core" if one_core else "all cores"),
-        functools.partial(product, make, one_core=one_core),
+        functools.partial(product, numpy=numpy, one_core=one_core),
         functools.partial(peaks.on_cpu, one_core=one_core),
         tensorflow=not numpy,
         one_core=one_core,
@@ -298,3 +270,99 @@ def _decode(name: str, *, one_core: bool = False) -> Benchmark:
         tensorflow=True,
         one_core=one_core,
     )
+
+
+_ROWS = 8192
+_BLOCK = 1 << 30
+_KINDS = ("float32", "TF32", "float16", "bfloat16")
+PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
+GPU_MEMORY = "GPU memory"
+
+
+def launch() -> Iterator[Yielded]:
+    """Add two numbers on the GPU and wait for it, one after another."""
+    # What is timed is so short that looking up a name of ``later`` would show.
+    import tensorflow as tf
+
+    with on_gpu():
+        one = tf.constant(1.0)
+        yield from repeated(lambda: tf.add(one, one).numpy(), 1)
+
+
+def gpu_memory() -> Iterator[Yielded]:
+    """Write a block of the GPU's memory from another; both count."""
+    with on_gpu():
+        block = tf.zeros([_BLOCK // 4], tf.float32)
+        add = tf.function(lambda numbers: numbers + 1.0)
+        yield from repeated(lambda: add(block), 2 * _BLOCK, wait)
+
+
+def product_on_gpu(kind: str) -> Iterator[Yielded]:
+    """Multiply two large matrices on the GPU."""
+    with on_gpu():
+        tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
+        plain = "float32" if kind == "TF32" else kind
+        sides = (_ROWS, _ROWS)
+        one, other = (tf.cast(tf.random.uniform(sides), plain) for _ in range(2))
+    yield from repeated(lambda: tf.matmul(one, other), flop(_ROWS), wait)
+
+
+def on_gpu() -> Any:
+    """Work on the first GPU; ``RunError`` if TensorFlow can use none."""
+    if not benchmark.sees_gpu():
+        raise RunError("TensorFlow cannot use a GPU here.")
+    # An operation that cannot run there fails, instead of running on the CPU.
+    tf.config.set_soft_device_placement(False)
+    return tf.device("GPU:0")
+
+
+# Large enough that starting a copy does not show.
+_SIZE = 1 << 28
+
+
+def transfer(source: str, target: str) -> Iterator[Yielded]:
+    """Copy as TensorFlow does, between the machine's memory and the GPU."""
+    with on_gpu():
+        with tf.device(source):
+            block = tf.zeros([_SIZE], tf.uint8)
+
+        # Outside of a graph the first copy is kept, and no later call makes one.
+        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+        def copy(given: tf.Tensor) -> tf.Tensor:
+            with tf.device(target):
+                return tf.identity(given)
+
+        yield from repeated(lambda: copy(block), _SIZE, wait)
+
+
+_benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)
+GPU_BENCHMARKS = (
+    _benchmark(
+        "GPU launch", "calls", "adding two numbers and reading the result", launch
+    ),
+    _benchmark(
+        *(GPU_MEMORY, "B"),
+        "writing a block of 1 GB from another; bytes read and written count",
+        *(gpu_memory, peaks.gpu_memory),
+    ),
+    *(
+        _benchmark(
+            *(name, "FLOP"),
+            f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
+            functools.partial(product_on_gpu, kind),
+            functools.partial(peaks.on_gpu, kind=kind),
+        )
+        for name, kind in zip(PRODUCTS, _KINDS, strict=True)
+    ),
+    _benchmark(
+        *("to the GPU", "B"),
+        f"copying {_SIZE >> 20} MB from ordinary memory",
+        *(functools.partial(transfer, "CPU:0", "GPU:0"), peaks.link),
+    ),
+    # On the way back TensorFlow takes pinned memory of its own: 47 GB/s on an H200.
+    _benchmark(
+        *("from the GPU", "B"),
+        f"copying {_SIZE >> 20} MB to memory of TensorFlow's choice",
+        *(functools.partial(transfer, "GPU:0", "CPU:0"), peaks.link),
+    ),
+)

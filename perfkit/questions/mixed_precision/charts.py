@@ -10,20 +10,16 @@ from perfkit.charts.canvas import Figure, Kind
 from perfkit.findings.record import Finding
 from perfkit.findings.text import one_line
 from perfkit.questions import result_of
-from perfkit.questions.mixed_precision.verdict import Pairs, PrecisionResult, Rows
+from perfkit.questions.mixed_precision import Pairs, PrecisionResult, Rows
 from perfkit.questions.shared.precision import FLOAT32
 
 _MOST, _LARGEST_LOSS = 4, 1e6
 
 
-def _result(finding: Finding) -> PrecisionResult:
-    result: PrecisionResult = result_of(finding)
-    return result
-
-
 def drawable_pairs(finding: Finding) -> list[Pairs]:
     """The precisions with losses beside float32's, as many as a chart tells apart."""
-    pairs = (pair for pair in _result(finding).pairs if pair.seeds)
+    result: PrecisionResult = result_of(finding)
+    pairs = (pair for pair in result.pairs if pair.seeds)
     fitting = (p for p in pairs if np.abs([p.losses, p.usual]).max() < _LARGEST_LOSS)
     return list(itertools.islice(fitting, _MOST))
 
@@ -50,11 +46,11 @@ def losses(finding: Finding) -> Figure:
         "loss: on examples not seen before",
     )
     words = [f"{one_line(pair.precision, 40)}: {pair.alike}" for pair in pairs]
-    return curves.bundles(title, "training steps", bundles, _steps, caption, words)
 
+    def steps(count: float) -> str:
+        return units.count(f"{count:,.0f}", "step")
 
-def _steps(count: float) -> str:
-    return units.count(f"{count:,.0f}", "step")
+    return curves.bundles(title, "training steps", bundles, steps, caption, words)
 
 
 KINDS: dict[str, Kind] = {

@@ -39,19 +39,11 @@ _PLAIN = {
 def plan(iterator: Any) -> dict[str, Any]:
     """Describe the stages of a live iterator in the order the data pass them.
 
-    Returns:
-        A JSON object. Where TensorFlow has a plan it is ``{"stages": [...], "cores":
-        cores AUTOTUNE may use, "memory": bytes it may use for buffers}``; otherwise
-        ``{"missing": a sentence that says why}``. A stage is an object with
-
-        * ``name``: in plain words, such as ``"map, parallel"``;
-        * ``kind``: TensorFlow's name, such as ``"ParallelMapV2"``;
-        * ``elements``: how many have passed, batches after the stage that batches;
-        * ``ns_per_element``: nanoseconds of its own work for each, over all threads;
-        * ``share``: its work as a share of the whole pipeline's, from 0 to 1;
-        * ``parallelism``: calls at a time; null where it makes one at a time;
-        * ``buffer``: elements it may hold ready; null where it holds none;
-        * ``tuned``: whether AUTOTUNE chooses ``parallelism`` or ``buffer``.
+    It is ``{"stages": [...], "cores": cores AUTOTUNE may use, "memory": bytes it may
+    use for buffers}``, or ``{"missing": why there is no plan, in a sentence}``. Behind
+    the stage that batches, batches count as elements. Nanoseconds are of a stage's own
+    work over all threads; parallelism and buffer are null where it has none. It is
+    tuned where AUTOTUNE chooses one of them.
     """
     if not isinstance(iterator, tf.data.Iterator):
         return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}

@@ -2,45 +2,43 @@
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from perfkit.engine.tick import READY, Note, Tick, Yielded
+from perfkit.engine.trial import Trial
+from perfkit.findings.reading import note_as
 from perfkit.machine.limits import amounts_of
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.models import MODELS, Model
+from perfkit.questions.shared.later import tf
+from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
 
 # Bytes by the names that Linux has for them; elsewhere nobody tells.
 _STATUS = Path("/proc/self/status")
 
 
-def start() -> dict[str, int]:
-    """What this process holds now: private bytes, and those it has asked for.
-
-    The second, ``"data"``, is what a memory limit counts; only Linux tells it.
-    """
-    if not (status := amounts_of(_STATUS)):
-        return {"resident": psutil.Process().memory_info().rss}
-    return {"resident": status["RssAnon"], "data": status["VmData"]}
+def start() -> int:
+    """The private bytes that this process holds now."""
+    resident = amounts_of(_STATUS).get("RssAnon")
+    return resident or int(psutil.Process().memory_info().rss)
 
 
-def above(at_start: dict[str, int]) -> dict[str, int]:
-    """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
+def above(at_start: int) -> dict[str, int]:
+    """The bytes above the start at their peak; ``gpu_peak`` of the first GPU if any."""
     import resource
 
     # In kilobytes, but for macOS.
     unit = 1 if sys.platform == "darwin" else 1024
-    peak = {"resident": unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+    peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if status := amounts_of(_STATUS):
         # The peak holds pages of files as well, which are the libraries' code.
-        of_files = status["RssFile"] + status["RssShmem"]
-        peak = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
-    growth = {name: max(0, value - at_start[name]) for name, value in peak.items()}
+        peak = status["VmHWM"] - status["RssFile"] - status["RssShmem"]
+    growth = {"resident": max(0, peak - at_start)}
     for name in _first_gpu():
         growth["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
     return growth
@@ -55,50 +53,51 @@ def _first_gpu() -> list[str]:
 _ENDLESS = 10**9
 # Steps after which a training holds all that it will ever hold.
 STEPS_TO_FILL = 3
+# No machine has as much memory.
+_MOST_BYTES = 1e18
 # A batch is filled with copies of so many examples: their values cost no time, and
 # making them all would take more memory than training on them.
 _DIFFERENT = 64
 
 
-def training(name: str, batch: int, steps: int = _ENDLESS) -> Iterator[Yielded]:
-    """Train a fresh network on one batch, which is in memory, for so many steps."""
-    at_start, model = start(), MODELS[name]
-    network, optimizer = _built(model)
-    examples = filled(*model.batch(min(batch, _DIFFERENT)), batch)
-    yield from fitted(network, optimizer, examples, at_start, steps)
-
-
-def fitted(
-    network: "keras.Model",
-    optimizer: "keras.Optimizer",
-    batch: "tuple[tf.Tensor, tf.Tensor]",
-    at_start: dict[str, int],
-    steps: int = _ENDLESS,
+def training(
+    name: str, batch: int, steps: int = _ENDLESS, precision: str = FLOAT32
 ) -> Iterator[Yielded]:
-    """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
+    """Train a fresh network with ``fit`` on one batch, which is in memory.
 
-    The optimizer has everything it needs. Once the memory is filled it is noted, as
-    bytes above those ``at_start``.
+    Once the memory is filled it is noted, in bytes above those at the start.
     """
+    at_start, model = start(), MODELS[name]
+    network, optimizer = PRECISIONS[precision].build(model)
+    examples = filled(*model.batch(min(batch, _DIFFERENT)), batch)
     loops.compile_model(network, optimizer, loops.loss_function())
-    size, batches = len(batch[1]), again(*batch)
-    fit = functools.partial(loops.fit, network, batches, steps, shuffle=False)
+    fit = functools.partial(loops.fit, network, again(*examples), steps, shuffle=False)
     yield READY
-    remaining = filling = STEPS_TO_FILL * size
+    remaining = filling = STEPS_TO_FILL * batch
     for tick in loops.ticks(
         lambda counting: fit(verbose=0, callbacks=[counting]),
-        examples=size,
+        examples=batch,
         sync=loops.wait,
     ):
         yield tick
         if remaining > 0 and isinstance(tick, Tick):
             if remaining == filling > tick.examples:
                 # In the first step kernels are tried, which takes room of its own.
-                for name in _first_gpu():
-                    tf.config.experimental.reset_memory_stats(name)
+                for gpu in _first_gpu():
+                    tf.config.experimental.reset_memory_stats(gpu)
             remaining -= tick.examples
             if remaining <= 0:
                 yield Note("memory", above(at_start))
+
+
+def peaks(trials: Iterable[Trial]) -> list[float]:
+    """Bytes that trainings noted: of the GPU where there is one, else of the process.
+
+    A file may hold anything.
+    """
+    notes = (note_as(dict[str, float], t.notes.get("memory")) or {} for t in trials)
+    amounts = (note.get("gpu_peak", note.get("resident", 0.0)) for note in notes)
+    return [amount for amount in amounts if 0 < amount < _MOST_BYTES]
 
 
 def again(features: Any, labels: Any) -> Any:
@@ -117,12 +116,6 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
     yield Note("batch", batch)
     yield from training(name, batch, STEPS_TO_FILL)
-
-
-def _built(model: Model) -> "tuple[keras.Model, keras.Optimizer]":
-    network, optimizer = model.build(), keras.optimizers.Adam()
-    optimizer.build(network.trainable_variables)
-    return network, optimizer
 
 
 def filled(examples: Any, answers: Any, batch: int) -> "tuple[tf.Tensor, tf.Tensor]":

@@ -43,10 +43,8 @@ def repeated(
 ) -> Iterator[Yielded]:
     """Call without an end; as many calls make a tick as take long enough together.
 
-    Args:
-        call: Does the work; called at least twice before it is ready.
-        examples: What one call counts.
-        sync: Waits for the device, once a tick.
+    It was called at least twice before it is ready. ``sync`` waits for the device, once
+    a tick.
     """
     count = calls_of_a_tick(call, sync)
     yield READY
@@ -123,7 +121,15 @@ def files(folder: str) -> tuple[str, ...]:
     """The files to read: the largest of a folder, or one that ``make`` wrote."""
     if not folder:
         return (str(cache.folder() / _FOLDER / _FILE),)
-    largest = sorted(_looked_at(Path(folder).expanduser()), reverse=True)
+    tree = os.walk(Path(folder).expanduser())
+    paths = (os.path.join(place, name) for place, _, names in tree for name in names)
+    readable = (
+        path
+        for path in itertools.islice(paths, _LOOKED_AT)
+        if os.path.isfile(path) and os.access(path, os.R_OK)
+    )
+    sizes = ((os.path.getsize(path), path) for path in readable)
+    largest = sorted((pair for pair in sizes if pair[0] >= _SMALLEST), reverse=True)
     before = itertools.accumulate((size for size, _ in largest), initial=0)
     pairs = zip(largest, before, strict=False)
     return tuple(path for (_, path), size in pairs if size < _OWN)
@@ -165,16 +171,6 @@ def forget(paths: Iterable[str]) -> Pause:
 def bytes_from_disk() -> int | None:
     """Bytes that disks have given to this process; None where nobody counts."""
     return limits.amounts_of(Path("/proc/self/io")).get("read_bytes")
-
-
-def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
-    """Size and path of each file that is worth reading."""
-    paths = (os.path.join(p, name) for p, _, names in os.walk(folder) for name in names)
-    for path in itertools.islice(paths, _LOOKED_AT):
-        if os.path.isfile(path) and os.access(path, os.R_OK):
-            size = os.path.getsize(path)
-            if size >= _SMALLEST:
-                yield size, path
 
 
 def _write_noise(folder: Path) -> Iterator[Note]:

@@ -37,11 +37,9 @@ def make(
 ) -> Generator[Note, None, Path]:
     """Give a folder of the cache, made on first use and always whole.
 
-    Args:
-        name: Of the folder; it says everything that determines its contents.
-        make: Fills an empty folder and tells how far it is.
-        size: Bytes it will take, about.
-        label: What it is, for a reader: ``"512 photographs"``.
+    Its name says everything that determines its contents. ``make`` fills an empty
+    folder and tells how far it is. A reader is told the label, ``"512 photographs"``,
+    and about how many bytes that takes.
 
     Raises:
         MissingPartError: There is no room for it, or it may not be written.

@@ -21,12 +21,7 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What steps cost.
-
-    Attributes:
-        each: Seconds of one of each kind of work.
-        misses: The measured seconds of each step, over those of the fit.
-    """
+    """Seconds of one of each kind of work, and what steps took over that of the fit."""
 
     each: tuple[Estimate, ...]
     misses: tuple[float, ...]
@@ -47,14 +42,8 @@ def fitted(work: Sequence[Sequence[float]], steps: Sequence[Estimate]) -> Costs 
 
     The weights come from each step's own interval. How sure the costs are comes from
     fitting again to steps drawn around the fit, as wide as their intervals, or as the
-    fit misses them where that is more.
-
-    Args:
-        work: How much of each kind a step does: shape (steps, kinds).
-        steps: Their seconds.
-
-    Returns:
-        None with no more steps than kinds of work: as many costs always fit.
+    fit misses them where that is more. The work has the shape (steps, kinds). With no
+    more steps than kinds it is None: as many costs always fit.
     """
     freedom = len(steps) - len(work[0]) if work else 0
     if freedom < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,20 +38,14 @@ def only_decoded(files: Any, cores: int) -> Any:
 def limit(images: Images) -> Iterator[Yielded]:
     """Decode on every core that the process may use, and do nothing else."""
     benchmark.without_gpus()
-    shapes = only_decoded(_in_memory(images), benchmark.granted())
+    files = list[bytes]()
+    for path in images.paths:
+        files.append(Path(path).read_bytes())
+        if sum(map(len, files)) > _HELD:
+            break
+    shapes = only_decoded(files, benchmark.granted())
     yield READY
     yield from every(map(len, shapes))
-
-
-def _in_memory(images: Images) -> list[bytes]:
-    files, size = [], 0
-    for path in images.paths:
-        with open(path, "rb") as file:
-            files.append(file.read())
-        size += len(files[-1])
-        if size > _HELD:
-            break
-    return files
 
 
 # Brightness moves by at most this much, of 1.

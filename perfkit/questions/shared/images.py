@@ -115,12 +115,9 @@ _PHOTOGRAPH_BYTES = 115_000
 
 def image_folder(count: int) -> Generator[Note, None, Path]:
     """Give a folder with ``count`` photographs that are drawn here, once."""
-    return cache.make(
-        folder_name(count),
-        functools.partial(_draw_photographs, count=count),
-        size=_PHOTOGRAPH_BYTES * count,
-        label=f"{count} photographs",
-    )
+    size, label = _PHOTOGRAPH_BYTES * count, f"{count} photographs"
+    draw = functools.partial(_draw_photographs, count=count)
+    return cache.make(folder_name(count), draw, size=size, label=label)
 
 
 def folder_name(count: int) -> str:
@@ -162,14 +159,9 @@ Skipped = dict[str, tuple[str, ...]]
 class Images:
     """Images that can be decoded, and what was left out.
 
-    Attributes:
-        paths: One file each.
-        labels: The class of each, a position in ``classes``.
-        classes: The names of the sub-folders the files were found in.
-        shapes: Height and width of each in pixels.
-        sizes: Bytes of each file.
-        found: How many files the folder holds that are named like an image.
-        skipped: Why files were left out, with their names below the folder.
+    Of each image there are its file, its class (a position in ``classes``, the names of
+    sub-folders), height and width in pixels, and bytes. ``found`` counts the files that
+    are named like an image; ``skipped`` has those left out, by the reason.
     """
 
     paths: tuple[str, ...]
@@ -200,7 +192,6 @@ class Images:
             "classes": len(self.classes),
             "bytes": sum(self.sizes),
             "bytes_each": round(sum(self.sizes) / len(self.sizes)),
-            "bits_per_pixel": round(24 * sum(self.sizes) / self.decoded, 2),
             "width": round(sum(w for _, w in self.shapes) / len(self.shapes)),
             "height": round(sum(h for h, _ in self.shapes) / len(self.shapes)),
             "decoded_bytes": self.decoded,
@@ -215,15 +206,11 @@ class Images:
 
 
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
-    """Choose images from a folder, check them, and keep the list for ``recall``.
+    """Choose at most ``count`` images from a folder, and keep the list for ``recall``.
 
-    Which ones is drawn by chance, but always the same. Each is decoded. Sub-folders are
-    classes; images may lie at any depth.
-
-    Args:
-        folder: Where they are.
-        count: How many at most.
-        side: Pixels that height and width must have at least.
+    Which ones is drawn by chance, but always the same. Each is decoded, and has at
+    least ``side`` pixels on either side. Sub-folders are classes; images may lie at any
+    depth.
 
     Raises:
         BadParameterError: There is no image in the folder that can be used.
@@ -274,10 +261,7 @@ def _named_like_images(folder: Path) -> list[str]:
 def _first_good(
     folder: Path, names: Sequence[str], *, count: int, side: int
 ) -> Generator[Note, None, tuple[Good, Skipped]]:
-    """Find the first ``count`` images whose sides have ``side`` pixels or more.
-
-    It gives them with height and width, and why the others are left out.
-    """
+    """The first images that can be used, and why the others before are left out."""
     good: Good = []
     bad: dict[str, list[str]] = {}
     waiting = iter(names)
@@ -382,8 +366,9 @@ def make_records(images: Images, form: str) -> Generator[Note, None, Path]:
 
     The form is ``"jpeg"``, the files as they are, or ``"raw"``, their pixels.
     """
-    write = functools.partial(_write_records, images=images, form=form)
-    size, label = _record_bytes(images, form), f"the TFRecord file ({form})"
+    size = images.decoded if form == "raw" else sum(images.sizes)
+    write = functools.partial(_write_records, images=images, form=form, size=size)
+    label = f"the TFRecord file ({form})"
     return cache.make(_folder_of_records(images, form), write, size=size, label=label)
 
 
@@ -410,13 +395,8 @@ def _folder_of_records(images: Images, form: str) -> str:
     return f"records-{form}-{images.key}"
 
 
-def _record_bytes(images: Images, form: str) -> int:
-    return images.decoded if form == "raw" else sum(images.sizes)
-
-
-def _write_records(into: Path, images: Images, form: str) -> Iterator[Note]:
-    size = units.size(_record_bytes(images, form))
-    doing = f"Writing a TFRecord file of {form}, once ({size})"
+def _write_records(into: Path, images: Images, form: str, size: int) -> Iterator[Note]:
+    doing = f"Writing a TFRecord file of {form}, once ({units.size(size)})"
     try:
         with tf.io.TFRecordWriter(str(into / _RECORDS)) as writer:
             for index in range(len(images.paths)):

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick, every
@@ -30,12 +30,7 @@ NOTE = "traces"
 
 @dataclass
 class Traces:
-    """Counts the traces of one function.
-
-    Attributes:
-        steps: How often the function was called; the caller counts.
-        count: How often it was traced.
-    """
+    """Counts the traces of one function, and its calls, which the caller tells."""
 
     steps: int = 0
     count: int = 0
@@ -47,10 +42,6 @@ class Traces:
     def trace(self) -> None:
         """Note a trace; called from within the traced body."""
         self.count += 1
-
-    def summary(self) -> dict[str, int]:
-        """Return what a trial notes: steps and traces."""
-        return {"steps": self.steps, "traces": self.count}
 
 
 def described(argument: Any) -> str:
@@ -71,7 +62,7 @@ def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
         yield tick
         passed += isinstance(tick, Tick)
         if passed >= due:
-            yield Note(NOTE, traces.summary())
+            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
             due *= 2
 
 
@@ -120,14 +111,14 @@ def looped(
     yield from with_notes(every(steps(), sync=wait), traces)
 
 
-def with_traces(plain: Step, traces: Traces) -> Step:
+def with_traces(plain: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
     """Give a step that tells of its traces, and is the same in all else."""
     # AutoGraph rewrites what a user's step calls, and must not rewrite this.
     tell = tf.autograph.experimental.do_not_convert(traces.trace)
 
-    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    def body(*batch: Any) -> Any:
         tell()
-        return plain(features, labels)
+        return plain(*batch)
 
     return body
 
@@ -217,55 +208,40 @@ def ticks(
 ) -> Iterator[Told]:
     """Run ``fit`` and yield a tick whenever one is long enough.
 
-    Args:
-        fit: Calls ``model.fit`` with the callback it is given among the others.
-        examples: In a batch.
-        sync: Waits for the device; called once per tick, just before it ends.
-        stepped: Told how many steps were made, each time some are.
+    ``fit`` calls ``model.fit`` with the callback it is given among the others, on so
+    many ``examples`` in a batch. ``sync`` waits for the device, just before a tick
+    ends; ``stepped`` is told how many steps were made, each time some are.
     """
     turnstile = Turnstile()
-    tick = _OpenTick(turnstile, examples, sync, stepped)
-    yield from turnstile.run(lambda: fit(tick.callback()))
+    reached = steps = 0
+    # The first call is a tick of its own.
+    due = 0.0
 
+    def begin(epoch: int, logs: Any) -> None:
+        nonlocal reached
+        reached = 0
 
-@dataclass
-class _OpenTick:
-    """The steps since the last tick; ``reached`` is the number of the last one."""
+    def reach(batch: int, logs: Any) -> None:
+        nonlocal reached, steps
+        # An execution may hold several steps.
+        made, reached = batch + 1 - reached, batch + 1
+        steps += made
+        stepped(made)
+        if time.perf_counter() >= due:
+            end()
 
-    turnstile: Turnstile
-    examples: int
-    sync: Callable[[], object]
-    stepped: Callable[[int], object]
-    steps: int = 0
-    reached: int = 0
-    began: float = field(default_factory=time.perf_counter)
-    is_first: bool = True
+    def end(logs: Any = None) -> None:
+        nonlocal steps, due
+        if steps:
+            sync()
+            turnstile.tell(Tick(steps * examples))
+            steps, due = 0, time.perf_counter() + TICK_S
 
-    def reach(self, step: int) -> None:
-        """Add the steps since the last call: an execution may hold several.
+    def work() -> None:
+        hooks = {"on_epoch_begin": begin, "on_train_batch_end": reach}
+        fit(keras.callbacks.LambdaCallback(**hooks, on_train_end=end))
 
-        The tick ends if it is the first call or long enough.
-        """
-        steps, self.reached = step - self.reached, step
-        self.steps += steps
-        self.stepped(steps)
-        if self.is_first or time.perf_counter() - self.began >= TICK_S:
-            self.end()
-
-    def end(self) -> None:
-        """Wait for the device and hand over what was done, if anything was."""
-        if self.steps:
-            self.sync()
-            self.turnstile.tell(Tick(self.steps * self.examples))
-            self.is_first, self.steps, self.began = False, 0, time.perf_counter()
-
-    def callback(self) -> Any:
-        """The callback that counts every step."""
-        return keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: setattr(self, "reached", 0),
-            on_train_batch_end=lambda batch, logs: self.reach(batch + 1),
-            on_train_end=lambda logs: self.end(),
-        )
+    yield from turnstile.run(work)
 
 
 Feed = Literal["even", "ragged", "changing"]
@@ -276,16 +252,11 @@ LEARNING_RATE = 0.01
 
 @dataclass(frozen=True)
 class Job:
-    """A training that has not begun.
+    """A training that has not begun, of so many steps, or without an end.
 
-    Attributes:
-        model: A name of ``perfkit.questions.shared.models``.
-        batch: Examples in a batch.
-        seed: Of the weights and the examples.
-        steps: How many to make; None for no end.
-        feed: ``"even"`` batches have ``batch`` examples. Of ``"ragged"`` ones every
-            eighth has half of them, as the last of an epoch has. Of ``"changing"`` ones
-            no two in a row have the same number, and their mean is ``batch``.
+    The seed is that of the weights and the examples. Of ``"ragged"`` batches every
+    eighth has half of the examples, as the last of an epoch has. Of ``"changing"`` ones
+    no two in a row have the same number, and their mean is ``batch``.
     """
 
     model: str

@@ -26,15 +26,10 @@ _PICTURE = (32, 32, 3)
 
 @dataclass(frozen=True)
 class Model:
-    """A network and the examples it takes.
+    """A network and the examples it takes, by the name that parameters have.
 
-    Attributes:
-        name: As parameters have it, such as ``"small-cnn"``.
-        description: Its layers, or its examples, in a few words.
-        shape: Of one example.
-        classes: How many it tells apart.
-        build: Makes the network, untrained; its last layer gives logits in float32,
-            whatever precision the others compute in.
+    ``build`` makes it untrained. Its last layer gives logits in float32, whatever
+    precision the others compute in.
     """
 
     name: str
@@ -51,14 +46,11 @@ class Model:
         return examples, labels
 
 
-def _logits(classes: int) -> Any:
-    # In float32, because half precision has too few digits for a loss.
-    return keras.layers.Dense(classes, dtype="float32")
-
-
 def _dense(inputs: int, units: list[int], classes: int = 10) -> keras.Model:
     hidden = [layers.Dense(width, activation="relu") for width in units]
-    return keras.Sequential([keras.Input((inputs,)), *hidden, _logits(classes)])
+    # In float32, because half precision has too few digits for a loss.
+    logits = layers.Dense(classes, dtype="float32")
+    return keras.Sequential([keras.Input((inputs,)), *hidden, logits])
 
 
 def _small_cnn() -> keras.Model:

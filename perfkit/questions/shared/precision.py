@@ -12,6 +12,7 @@ from perfkit.machine.record import Gpu, visible_gpus
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared.models import Model
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
@@ -25,11 +26,8 @@ INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
 class Precision:
     """The number format of one variant.
 
-    Attributes:
-        name: In charts, files and on the command line.
-        changes: The one thing it changes, in a sentence.
-        policy: Keras's name for the dtypes of the layers.
-        tensor_float_32: Whether a GPU may round the factors of a float32 product.
+    The policy is Keras's name for the dtypes of the layers. With TF32 a GPU may round
+    the factors of a float32 product.
     """
 
     name: str
@@ -47,14 +45,6 @@ class Precision:
         """The dtype that layers compute in, such as ``"bfloat16"``."""
         return _MIXED.get(self.policy, self.policy)
 
-    def choose(self) -> None:
-        """Let all that this process builds from now on compute in this precision.
-
-        It has to come before the first operation, which reads the settings.
-        """
-        use_tf32(self.tensor_float_32)
-        use_policy(self.policy)
-
     @property
     def line(self) -> str:
         """The line that chooses it."""
@@ -62,10 +52,23 @@ class Precision:
             return code_of(use_tf32, enabled=False)
         return code_of(use_policy, policy=self.policy)
 
-    def optimizer(self) -> "keras.Optimizer":
-        """Adam, and around it what ``compile`` puts there for float16."""
-        adam = keras.optimizers.Adam()
-        return scaled(adam) if self.policy == FLOAT16 else adam
+    def build(
+        self, model: Model, seed: int = 0
+    ) -> "tuple[keras.Model, keras.Optimizer]":
+        """A fresh network, and Adam with everything it needs.
+
+        Let it come before the first operation, which reads the settings. All that this
+        process builds later computes in this precision, too.
+        """
+        use_tf32(self.tensor_float_32)
+        use_policy(self.policy)
+        keras.utils.set_random_seed(seed)
+        network, optimizer = model.build(), keras.optimizers.Adam()
+        if self.policy == FLOAT16:
+            # As ``compile`` does.
+            optimizer = scaled(optimizer)
+        optimizer.build(network.trainable_variables)
+        return network, optimizer
 
 
 def use_tf32(enabled: bool) -> None:
@@ -84,50 +87,26 @@ def scaled(optimizer: Any) -> Any:
     return optimizer
 
 
+_FULL = "The same, with every product in full float32."
+_SCALED = "Layers but the last compute in float16; the loss is scaled."
 PRECISIONS = {
     precision.name: precision
     for precision in (
-        Precision(
-            FLOAT32,
-            "Everything in float32, as TensorFlow runs it by default; a GPU that has "
-            "TF32 uses it.",
-        ),
-        Precision(
-            NO_TF32,
-            "The same, with every product in full float32.",
-            tensor_float_32=False,
-        ),
-        Precision(
-            BFLOAT16,
-            "Layers compute in bfloat16 and keep their weights in float32; the last "
-            "one computes in float32.",
-            BFLOAT16,
-        ),
-        Precision(
-            FLOAT16,
-            "Layers compute in float16 and keep their weights in float32; the loss is "
-            "scaled, and the last layer computes in float32.",
-            FLOAT16,
-        ),
-        Precision(
-            FLOAT64,
-            "All layers but the last compute in float64, which one mistaken setting "
-            "brings.",
-            FLOAT64,
-        ),
+        Precision(FLOAT32, "All in float32; a GPU that has TF32 uses it."),
+        Precision(NO_TF32, _FULL, tensor_float_32=False),
+        Precision(BFLOAT16, "Layers but the last compute in bfloat16.", BFLOAT16),
+        Precision(FLOAT16, _SCALED, FLOAT16),
+        Precision(FLOAT64, "Layers but the last compute in float64.", FLOAT64),
     )
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What decides which precision is fast.
+    """What decides which precision is fast; None where it is not known.
 
-    Attributes:
-        instructions: Of the processor; None where they are not known.
-        gpu: The name of the GPU that computes; "" for none.
-        capability: Its compute capability; None where it is not known.
-        allowed: The most that oneDNN may use of the processor, where somebody set it.
+    ``gpu`` is the name of the one that computes, "" for none; ``allowed`` is the most
+    that oneDNN may use of the processor, where somebody set it.
     """
 
     instructions: tuple[str, ...] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perfkit.engine.measurement import Measurement, Variant
+from perfkit.engine.measurement import Measurement, Variant, pay_back
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Timing
 from perfkit.engine.tick import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
@@ -23,15 +23,21 @@ from perfkit.questions.shared.words import (
 
 _BROKEN = "Trials failed: fix the errors that they report, then run again."
 _SHORT = "Give the run more seconds: no trial reached steady steps."
+_PAYS_BACK = "has a slow first call: it is ahead after {}"
+_PAYING: dict[str, str] = {
+    "at once": "is ahead from its first call",
+    "never": "never pays back, because its calls are slower",
+    "not shown": "is not shown to pay back",
+    "one round": "needs a second round to show when it is ahead",
+}
 
 
 @dataclass(frozen=True)
 class Choice:
     """A variant that a reader may choose.
 
-    Attributes:
-        do: What choosing it means, as a sentence: ``"Cache the decoded images."``
-        code: Its lines, as a reader types them; or what reads them from the source.
+    ``do`` says in a sentence what that means: ``"Cache the decoded images."`` The code
+    are its lines, as a reader types them, or what reads them from the source.
     """
 
     do: str
@@ -47,12 +53,9 @@ class Choice:
 class Race:
     """Which of several variants of the same work is fastest.
 
-    Attributes:
-        measured: The run.
-        choices: The variants that may be chosen, by name; the baseline among them.
-        unit: What an example is, such as ``"images"``.
-        subject: What runs faster then, at the beginning of a sentence.
-        against: What all are compared with; "" for the run's own baseline.
+    The choices are the variants that may be chosen, by name, the baseline among them.
+    The unit is what an example is, such as ``"images"``; the subject, which runs faster
+    then, begins a sentence.
     """
 
     measured: Measurement
@@ -61,9 +64,9 @@ class Race:
     subject: str = "This training"
     against: str = ""
 
-    @cached_property
+    @property
     def baseline(self) -> str:
-        """What all are compared with."""
+        """What all are compared with; the run's own baseline, if nothing else."""
         return self.against or self.measured.baseline
 
     @cached_property
@@ -125,6 +128,22 @@ class Race:
         compared = (self.measured.compare(name, self.baseline) for name in rivals)
         return [comparison for comparison in compared if comparison]
 
+    def first_calls(
+        self, batch: int, unit: str = "steps"
+    ) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
+        """When each has paid back its first call; what to warn of, and the rows."""
+        warnings, facts = tuple[str, ...](), list[Fact]()
+        for name in self.runners:
+            paid = pay_back(self.measured, name, self.baseline)
+            if not paid or name == self.baseline:
+                continue
+            sentence = _PAYING.get(paid.paying)
+            sentence = sentence or _PAYS_BACK.format(paid.steps(batch, unit))
+            facts.append(Fact(f"First call, {quoted(name)}", sentence))
+            if name == self.winner and paid.paying in ("pays back", "not shown"):
+                warnings = (f"It {sentence}.",)
+        return warnings, tuple(facts)
+
     def verdict(
         self,
         *,
@@ -135,11 +154,8 @@ class Race:
     ) -> Verdict:
         """Say what to do, how much that brings, how sure that is.
 
-        Args:
-            warnings: What could change the decision for the winner.
-            facts: The numbers it rests on.
-            because: What else it rests on.
-            next: What to do after that; "" for what fits any race.
+        The warnings are what could change the decision for the winner; ``next`` is what
+        to do after that, "" for what fits any race.
         """
         verdict = self._not_timed()
         if len(self.runners) > 1:

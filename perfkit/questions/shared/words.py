@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, Estimate, Sure
-from perfkit.findings.record import Fact
+from perfkit.findings.record import Fact, Verdict
 
 MORE = "Give it more seconds, such as a budget of 180 s, for a second round."
 
@@ -68,22 +68,40 @@ def rates_behind(
     return f": {units.instead(*rates)}" if len(rates) == 2 else ""
 
 
-def longer(compared: Comparison) -> tuple[str, str]:
-    """How many times as long as its baseline it takes, and the ends of its interval.
+def judge_costs(
+    measured: Measurement,
+    compared: Sequence[Comparison],
+    subject: str,
+    than: str = "",
+) -> tuple[Comparison | None, Verdict]:
+    """What is shown to cost most, if anything, and what is said of that.
 
-    Both are "" where that is not known.
+    With it the subject takes longer ``than`` without; the headline is the caller's.
     """
-    if not units.is_known(compared.low, compared.high):
-        return "", ""
-    ends = compared.high, compared.ratio, compared.low
-    low, value, high = (units.times(1 / end) for end in ends)
-    return value, f"{low} to {high}"
-
-
-def tied_with(
-    worst: Comparison, rivals: Iterable[Comparison], measured: Measurement
-) -> list[str]:
-    """The names of the others that are not shown to cost less than the worst."""
-    names = [rival.variant for rival in rivals if rival.variant != worst.variant]
+    slower = [one for one in compared if one.verdict == "slower"]
+    noisy = [one.variant for one in compared if one.verdict == "too noisy to say"]
+    if not slower and (noisy or not compared):
+        costs = f"{listed(noisy) if noisy else 'anything'} costs anything"
+        headline = f"This run does not show whether {costs}."
+        return None, Verdict(headline=headline, sure="not known yet", next=MORE)
+    if not slower:
+        much, sure = "Each costs less than 10 %, if anything.", sure_of_all(compared)
+        headline = "None of these is shown to cost anything."
+        return None, Verdict(headline=headline, much=much, sure=sure)
+    worst = min(slower, key=lambda one: one.ratio)
+    names = (one.variant for one in compared if one is not worst)
     pairs = ((name, measured.compare(name, worst.variant)) for name in names)
-    return [name for name, pair in pairs if not pair or pair.verdict != "faster"]
+    ties = [name for name, pair in pairs if not pair or pair.verdict != "faster"]
+    duration, interval = "longer", ""
+    if units.is_known(worst.low, worst.high):
+        ends = (worst.high, worst.ratio, worst.low)
+        low, times, high = (units.times(1 / end) for end in ends)
+        duration, interval = f"{times} times as long{than}", f"{low} to {high}"
+    rates = rates_behind(measured, worst)
+    return worst, Verdict(
+        headline="",
+        much=f"With {quoted(worst.variant)} {subject} takes {duration}{rates}.",
+        sure=worst.sure,
+        interval=interval,
+        warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
+    )

@@ -3,29 +3,17 @@ from dataclasses import replace
 import pytest
 
 from perfkit.questions.batch_size import BatchSize, Knee
-from tests.questions.batches import by_cost, measured, played
-
-
-@pytest.fixture(autouse=True)
-def _roomy(monkeypatch):
-    # The scripted trials have no process whose memory could be looked at.
-    monkeypatch.setattr("perfkit.engine.rounds.Run._room_for_another", lambda *_: True)
+from tests.questions.batches import by_cost, measured
 
 
 def shown(run):
     return BatchSize().result(run)
 
 
-@pytest.mark.parametrize(("overhead", "cost"), [(0.002, 3e-4), (0.03, 2e-5)])
-def test_an_injected_cost_is_found_within_five_percent(overhead, cost):
-    result = shown(played(by_cost(overhead, cost), budget=60))
-    costs = [part.value for part in result.line.each]
-    assert costs == pytest.approx([overhead, cost], rel=0.05)
-
-
-def test_no_overhead_and_no_line_is_claimed_where_there_is_none():
-    result = shown(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
-    assert result.line.each[0].low == 0
+def test_a_line_tells_overhead_and_cost_apart_if_there_are_enough_sizes():
+    line = shown(measured(by_cost(0.002, 3e-4))).line
+    assert [part.value for part in line.each] == pytest.approx([0.002, 3e-4], rel=0.05)
+    assert shown(measured(by_cost(0.0, 1e-3))).line.each[0].low == 0
     # Two points make no line.
     assert shown(measured(by_cost(0.002, 1e-4, (4, 64)))).line is None
 
@@ -35,7 +23,7 @@ def test_no_overhead_and_no_line_is_claimed_where_there_is_none():
     [
         # From 64 on the rate is 10,000 a second; below, the step costs 6.4 ms.
         (measured({n: max(n, 64) / 10_000 for n in (4, 16, 64, 256, 1024)}), 64),
-        (measured(by_cost(1.0, 1e-6)), 1024),
+        (measured(by_cost(0.1, 1e-7)), 1024),
         (measured(by_cost(0.0, 1e-3)), 4),
         (measured(by_cost(0.002, 1e-3), noise=0.4), None),
         (measured(by_cost(0.0, 1e-3), noise=0.4, rounds=1), None),

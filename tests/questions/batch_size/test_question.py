@@ -64,7 +64,7 @@ def test_what_is_timed_is_fit_as_compile_leaves_it(monkeypatch, kind):
 def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     found = verdict(measured(LEVEL, tried=SEARCH))
     assert found.headline == "Train with `batch_size=64`: larger is not faster."
-    assert "16 times as fast as with 4: 9,990 instead" in found.much
+    assert "16 times as fast as with 4: 10,000 instead" in found.much
     assert (found.sure, found.interval[:5]) == ("sure", "16 to")
     assert found.edits[0].new == "model.fit(x, y, batch_size=64)"
     assert "learns differently" in found.warnings[1]
@@ -74,7 +74,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
 
 
 def test_a_rate_that_still_rises_asks_for_more_and_a_level_one_for_what_learns_best():
-    found = verdict(measured(by_cost(1.0, 1e-6)))
+    found = verdict(measured(by_cost(0.1, 1e-7)))
     assert found.headline.startswith("Train with `batch_size=1024`: the rate still")
     assert "--largest 4096" in found.next
     assert found.winner == "batch 1,024"

@@ -8,8 +8,8 @@ import pytest
 import perfkit
 from perfkit.engine.tick import READY
 from perfkit.errors import RunError
-from perfkit.questions.cpu_or_gpu import work as trainings
-from perfkit.questions.cpu_or_gpu.work import ALL_CORES, GPU, ONE_CORE, Device
+from perfkit.questions import cpu_or_gpu as trainings
+from perfkit.questions.cpu_or_gpu import ALL_CORES, GPU, ONE_CORE, Device
 from perfkit.questions.shared.benchmark import can_keep_to_one_core
 
 one_core = pytest.mark.skipif(

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from perfkit.engine.statistics import Estimate
-from perfkit.questions.cpu_or_gpu import numbers
-from perfkit.questions.cpu_or_gpu.work import Size, cost
+from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu, Size, cost, name_of
 from perfkit.questions.shared import costs as shared_costs
 from tests.questions import crossings
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
@@ -37,10 +36,10 @@ def fitted(timed):
 
 
 def result(timed, **more):
-    return numbers.result(measured(timed, **more), SIZES)
+    return CpuOrGpu().result(measured(timed, **more))
 
 
-def crossing(first, second, pair=numbers.PAIRS[0], **more):
+def crossing(first, second, pair=PAIRS[0], **more):
     return result(steps(first, second, pair=pair), **more).crossing
 
 
@@ -74,7 +73,7 @@ def test_three_sizes_are_not_fitted_no_cost_is_below_zero_and_a_miss_is_told():
 
 @pytest.mark.parametrize(
     ("first", "second", "pair"),
-    [(ONE, TWO, numbers.PAIRS[0]), (CPU, GPU, numbers.PAIRS[1])],
+    [(ONE, TWO, PAIRS[0]), (CPU, GPU, PAIRS[1])],
 )
 def test_a_known_crossover_is_found_and_held_by_the_interval(first, second, pair):
     quiet, truth = crossing(first, second, pair), true_crossing(first, second)
@@ -103,7 +102,7 @@ def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
     assert crossing(ONE, little, rounds=1).kind == "open"
     assert crossing(ONE, ONE, rounds=1).kind == "open"
     known = steps(ONE, TWO)
-    name = numbers.name_of("all cores", "width 2,048", 64)
+    name = name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
     assert result(known).crossing.kind == "mixed"
     assert result(steps(ONE, TWO, SIZES[:1])).curve is None

@@ -4,12 +4,12 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.questions import cpu_or_gpu, experiment
-from perfkit.questions.cpu_or_gpu import CpuOrGpu, numbers
+from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu
 from perfkit.questions.runs import run
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.questions.races import sayings
 
-GPU_PAIR = numbers.PAIRS[1]
+GPU_PAIR = PAIRS[1]
 verdict, _ = sayings("cpu-or-gpu")
 
 

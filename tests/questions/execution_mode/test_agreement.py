@@ -44,7 +44,7 @@ def test_a_way_and_its_shown_lines_learn_what_a_plain_loop_learns(name):
     apart = typed(method, job) - far
     assert np.linalg.norm(apart) < 0.01 * np.linalg.norm(far)
     # What costs time has lines to write instead.
-    assert bool(method.fix()) == bool(method.do and method.kind != "mode")
+    assert bool(method.fix()) == bool(method.do)
     assert method.fix() != method.read()
 
 

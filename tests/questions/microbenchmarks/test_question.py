@@ -30,11 +30,12 @@ def prepared(monkeypatch):
 
 
 def test_every_part_is_tried(gpus):
-    alone = experiment("machine-ladder", parts="gpu").make_variants()
-    assert alone["GPU microbenchmarks"].unavailable == "No NVIDIA driver here."
+    assert list(experiment("machine-ladder", parts="gpu").make_variants()) == [
+        work.BASELINE
+    ]
     gpus(1)
     variants = experiment("machine-ladder").make_variants()
-    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
+    assert {"GPU launch", "to the GPU", "GPU product, TF32"} <= set(variants)
     assert not any(one.unavailable for one in variants.values())
     assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
 
@@ -61,7 +62,6 @@ BOTH = {
     work.ONE_CORE: (1000.0, "images", "images", None),
     work.ALL_CORES: (700.0, "images", "images", None),
 }
-SLOW_NUMPY = {work.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
 FULL_GPU = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
 DISK = {work.DATA_DISK: (2e8, "B", "disk", None), work.ALL_CORES: BOTH[work.ALL_CORES]}
 HEALTHY = "No part of this machine is shown to be weak."
@@ -81,11 +81,9 @@ def says(measured):
 @pytest.mark.parametrize(
     ("benchmarks", "notes", "weak"),
     [
-        (SLOW_NUMPY, {}, "write `tf.matmul`"),
         (BOTH, {}, "JPEG decode, 2 cores against one: 0."),
         (BOTH | {work.ALL_CORES: (1500.0, "images", "images", None)}, {}, ""),
         (FULL_GPU, {}, "GPU memory: 1"),
-        ({"to the GPU, pinned": FULL_GPU["GPU memory"]}, {}, "to the GPU, pinned: "),
         # Sound machines reach no more of these limits.
         ({"to the GPU": FULL_GPU["GPU memory"]}, {}, ""),
         ({work.BASELINE: (2e10, "FLOP", "arrays", 5e11)}, {}, ""),
@@ -125,8 +123,8 @@ def test_a_noisy_machine_is_asked_to_be_quieter_and_no_share_is_above_its_limit(
 
 def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
     busy = {"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)}
-    found = judge(replace(timed(**SLOW_NUMPY), samples=busy))
+    found = judge(replace(timed(**FULL_GPU), samples=busy))
     assert found.headline.startswith("This run does not show")
-    assert "tf.matmul" not in repr(found)
+    assert "GPU memory" not in found.much
     assert found.because[0].startswith("Other programs kept 1.7 cores busy")
-    assert found.next.startswith("Close the programs that keep the cores busy")
+    assert found.next.startswith("Close other programs")

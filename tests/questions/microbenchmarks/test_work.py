@@ -1,12 +1,8 @@
 import itertools
-from unittest.mock import Mock
-
-import pytest
 
 import perfkit
 from perfkit.engine.tick import READY, Pause, Tick
-from perfkit.errors import RunError
-from perfkit.questions.microbenchmarks import gpu, work
+from perfkit.questions.microbenchmarks import work
 from perfkit.questions.shared import benchmark
 from tests.machine.trees import grow
 
@@ -42,10 +38,3 @@ def test_each_pass_counts_every_byte_and_forgets_before(tmp_path):
     for start, end in itertools.pairwise(ends):
         ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
         assert sum(ticks) == 3_005_000
-
-
-def test_a_missing_library_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(gpu.ctypes, "CDLL", Mock(side_effect=OSError))
-    with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
-        next(gpu.pinned(to_gpu=True))

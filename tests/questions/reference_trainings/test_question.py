@@ -6,10 +6,8 @@ import perfkit
 from perfkit.findings.standing import measurement
 from perfkit.findings.training import PARTS
 from perfkit.questions import experiment
-from perfkit.questions.reference_trainings import trainings, work
-from perfkit.questions.reference_trainings.work import (
-    REFERENCES,
-)
+from perfkit.questions import reference_trainings as work
+from perfkit.questions.reference_trainings import REFERENCES, trainings
 from tests.findings import made
 from tests.questions.references import ALONE, CALL, FED, measured
 

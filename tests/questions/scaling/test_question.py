@@ -17,6 +17,7 @@ from perfkit.questions.scaling import (
     SHARED,
     STRATEGY,
     Scaling,
+    gains_of,
     name_of,
 )
 from tests.questions.batches import timed_steps
@@ -81,9 +82,8 @@ def test_a_single_device_is_refused():
 def test_several_gpus_have_one_ratio_and_code_to_type():
     run = measured(steps())
     # Each device makes its share in WHOLE seconds, where one alone takes STEP.
-    gains = SMALL.result(run).gains
-    assert {count: gain.ratio for count, gain in gains.items()} == {
-        str(count): pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
+    assert {count: gain.ratio for count, gain in gains_of(run, GPU).items()} == {
+        count: pytest.approx(count * STEP / WHOLE, rel=0.02) for count in (2, 4)
     }
     advice = verdict(run)
     assert (advice.sure, advice.winner) == ("sure", "4 GPUs")

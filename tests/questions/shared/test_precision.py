@@ -24,16 +24,14 @@ CHOSEN = {
 
 def test_layers_compute_in_the_precision_but_the_last():
     def chosen(tf, name):
-        PRECISIONS[name].choose()
-        network = MODELS["small-cnn"].build()
+        network, optimizer = PRECISIONS[name].build(MODELS["small-cnn"])
         *computing, last = [layer.compute_dtype for layer in network.layers]
         assert set(computing) == {CHOSEN[name][0]}
         assert last == "float32"
         tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
         assert tf32 == (name != NO_TF32)
         keeps = {weight.dtype for weight in network.trainable_variables}
-        optimizer = type(PRECISIONS[name].optimizer()).__name__
-        return CHOSEN[name][0], keeps, optimizer
+        return CHOSEN[name][0], keeps, type(optimizer).__name__
 
     assert perfkit.fresh(lambda tf: {n: chosen(tf, n) for n in CHOSEN}) == CHOSEN
 
