@@ -3,6 +3,7 @@
 Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys``.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ def cores_granted(root: Path, present: int) -> float:
 
     Where nothing limits it, all logical cores that are present.
     """
-    limits = (present, quota(root), affinity(root))
+    limits = (present, quota(root), affinity())
     return min(float(cores) for cores in limits if cores)
 
 
@@ -92,18 +93,9 @@ def quota(root: Path) -> float | None:
     return min(quotas, default=None)
 
 
-def affinity(root: Path) -> int | None:
+def affinity() -> int | None:
     """Cores that this process may run on; None where the system does not say."""
-    status = text_of(root / "proc/self/status")
-    allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
-    count = 0
-    # Such as "0-3,8".
-    for part in allowed[1].split(",") if allowed else ():
-        ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part)
-        if not ends or int(ends[2] or ends[1]) < int(ends[1]):
-            return None
-        count += int(ends[2] or ends[1]) - int(ends[1]) + 1
-    return count or None
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def memory_granted(root: Path, present: int) -> int:

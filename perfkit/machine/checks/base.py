@@ -140,16 +140,6 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def minor(version: str) -> str:
-    """The first two numbers of a version: ``"2.21.0"`` is ``"2.21"``."""
-    return ".".join(str(number) for number in numbers(version)[:2])
-
-
-def at_least(version: str | None, lowest: str) -> bool:
-    """Whether a version is known and not older than ``lowest``."""
-    return version is not None and numbers(version) >= numbers(lowest)
-
-
 def platform(machine: Machine) -> Platform:
     """What kind of system this is."""
     return machine.software.platform if machine.software else "other"

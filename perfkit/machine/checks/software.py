@@ -65,7 +65,7 @@ def too_old(machine: Machine) -> Iterator[Check]:
     if not machine.gpus or lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
-    if base.at_least(version, lowest):
+    if numbers(version) >= numbers(lowest):
         yield fine("driver", "The driver is new enough for TensorFlow", evidence)
     else:
         yield say(machine, "driver-too-old", evidence)
@@ -136,14 +136,14 @@ def unseen_libraries(machine: Machine) -> Iterator[Check]:
 
 
 # The cuDNN that TensorFlow was built with, by the first two numbers of its version.
-_CUDNN = {"2.16": "8.9", "2.17": "8.9", "2.18": "9.3", "2.19": "9.3", "2.20": "9.3"}
-_CUDNN |= {"2.21": "9.3"}
+_CUDNN = dict.fromkeys([(2, 16), (2, 17)], "8.9")
+_CUDNN |= dict.fromkeys([(2, 18), (2, 19), (2, 20), (2, 21)], "9.3")
 
 
 def old_cudnn(machine: Machine) -> Iterator[Check]:
     """A cuDNN older than the one TensorFlow was built with is refused by it."""
     version, cuda = base.tensorflow(machine), base.built_for(machine)
-    built_with = _CUDNN.get(base.minor(version or ""))
+    built_with = _CUDNN.get(numbers(version or "")[:2])
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not built_with or name not in machine.versions:
         return

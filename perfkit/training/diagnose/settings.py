@@ -15,6 +15,8 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any
 
+from perfkit.machine import limits
+
 # Read when devices are first used, which is in the trial; and what only chooses what
 # is printed, which many scripts set behind the import.
 _NEVER_LATE = ("CUDA_", "TF_CPP_")
@@ -64,24 +66,21 @@ def note_setters(note: Callable[[str, FrameType], object]) -> None:
 
     Settings are told by the first name of their function.
     """
+
+    def noting(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            note(name, sys._getframe(1))
+            return result
+
+        return call
+
     for setting in (*SETTINGS, FLOAT16_POLICY):
         for name in setting.setters:
             holder, function = _holder_of(name)
-            original = getattr(holder, function, None)
-            if original is not None:
-                setattr(holder, function, _noting(original, setting.setters[0], note))
-
-
-def _noting(
-    original: Callable[..., Any], name: str, note: Callable[[str, FrameType], object]
-) -> Callable[..., Any]:
-    @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        note(name, sys._getframe(1))
-        return result
-
-    return call
+            if (original := getattr(holder, function, None)) is not None:
+                setattr(holder, function, noting(original, setting.setters[0]))
 
 
 def leave_off(cause: str) -> None:
@@ -110,8 +109,7 @@ def other_than_cores(number: object) -> str:
 
 def cores() -> int:
     """How many cores this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return limits.affinity() or os.cpu_count() or 1
 
 
 def _threads(kind: str) -> Callable[[], str]:
@@ -142,11 +140,7 @@ SETTINGS = (
         _told_by("tensorflow", "config.functions_run_eagerly"),
         ("tf.config.experimental_run_functions_eagerly",),
     ),
-    Setting(
-        "debugging",
-        "tf.debugging.enable_check_numerics()",
-        _checks_numerics,
-    ),
+    Setting("debugging", "tf.debugging.enable_check_numerics()", _checks_numerics),
     Setting(
         "debugging",
         "tf.data.experimental.enable_debug_mode()",
@@ -195,18 +189,12 @@ FLOAT16_POLICY = Setting(
 def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the variables that have changed since, too late for the libraries.
 
-    Args:
-        before: What ``read_early(os.environ)`` was when TensorFlow had been imported.
+    ``read_early(os.environ)`` was ``before`` when TensorFlow had been imported.
     """
     from perfkit.engine.launcher import read_early
 
-    after = read_early(os.environ)
-    names = sorted({*before, *after})
-    return tuple(
-        name
-        for name in names
-        if before.get(name) != after.get(name) and not name.startswith(_NEVER_LATE)
-    )
+    changed = dict(before.items() ^ read_early(os.environ).items())
+    return tuple(n for n in sorted(changed) if not n.startswith(_NEVER_LATE))
 
 
 def late_in_words(late: Sequence[str]) -> str:
