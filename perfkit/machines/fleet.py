@@ -92,12 +92,9 @@ def measure(
 ) -> list[HostRun]:
     """Run a command of perfkit on each host of a cluster and save what it wrote.
 
-    Args:
-        address: The scheduler's.
-        command: ``["passport"]``, or ``["run", NAME]`` with its options.
-        folder: Where the files go.
-        say: Takes a line at the start, and one for each host when it is through.
-        budget: Seconds that each host measures; None for the command's own.
+    The command is ``["passport"]``, or ``["run", NAME]`` with its options; ``budget``
+    is the seconds that it is given, None for its own. ``say`` takes a line at the
+    start, and one for each host when it is through.
     """
     limit = 2 * (budget or _LONGEST_DEFAULT_BUDGET_S) + _BEYOND_BUDGET_S
     with _connected(address) as client:

@@ -197,19 +197,10 @@ class KnownCause:
 
     def complete(self, change: Change) -> Change:
         """Fill in what a change leaves to its cause."""
-        return replace(
-            change,
-            cause=self.id,
-            kind=change.kind or self.kind,
-            means=f"{as_sentence(self.means)} ",
-            do=change.do or self.do,
-            mind=change.mind or self.mind,
-            edit=change.edit or self.edit,
-            line=change.line or self.line,
-            group=self.group,
-            masks=self.masks,
-            everywhere=self.everywhere,
-        )
+        names = ("kind", "do", "mind", "edit", "line", "group", "masks", "everywhere")
+        values = {name: getattr(change, name) or getattr(self, name) for name in names}
+        means = f"{as_sentence(self.means)} "
+        return replace(change, cause=self.id, means=means, **values)
 
     def candidates(self, facts: Facts) -> Candidates:
         """Offer the changes that apply to a training, or say why there are none."""

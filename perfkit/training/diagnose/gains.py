@@ -5,12 +5,7 @@ from collections.abc import Collection, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
-from perfkit.findings.diagnosis import (
-    TOGETHER,
-    Cause,
-    Gain,
-    Seconds,
-)
+from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
 from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.change import Change, without_input
@@ -40,11 +35,7 @@ def causes(
 ) -> tuple[Cause, ...]:
     """What changes proved, the largest gain first.
 
-    Args:
-        changes: All that apply.
-        measured: What was measured.
-        inferences: What no change proves.
-        at_once: Names of those that were measured together.
+    No change proves ``inferences``; those named in ``at_once`` were measured together.
     """
     pairs = _list_helpful(changes, measured, at_once)
     ceilings = [(change, c) for change, c in pairs if change.ceiling]

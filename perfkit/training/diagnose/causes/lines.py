@@ -154,19 +154,14 @@ def _within(layer: Any) -> list[Any]:
 def _obstacle(training: Training, line: Mapping[str, Any]) -> str:
     """Why the work of a line cannot be left out; "" where it can."""
     import keras
+    import tensorflow as tf
 
-    model = training.model
+    model, traced = training.model, tf.types.experimental.PolymorphicFunction
     if _kind(line) == _LOSS:
         loss: Any = getattr(model._compile_loss, "_user_loss", None)
         alone = loss is not None and len(keras.tree.flatten(loss)) == 1
         return "" if alone else "its loss is one of several, or not in compile()"
-    return _of_layers(training, _layers(model, line), line)
-
-
-def _of_layers(training: Training, layers: list[Any], line: Mapping[str, Any]) -> str:
-    import tensorflow as tf
-
-    model, traced = training.model, tf.types.experimental.PolymorphicFunction
+    layers = _layers(model, line)
     inside = [child for layer in layers for child in (layer, *_within(layer))]
     if not layers:
         return "it makes a part of a layer, and only a whole layer can be left out"

@@ -54,12 +54,7 @@ def left_off(
 ) -> Iterator[Change]:
     """Leave off all settings that slow the training and belong to one cause.
 
-    Args:
-        facts: What is known of the training.
-        cause: As ``diagnose.settings`` has it.
-        name: Of the change.
-        changes: What it changes, ``{}`` standing for the lines.
-        subject: As that of the change.
+    ``{}`` stands for their lines in ``changes``.
     """
     lines = facts.settings.get(cause)
     if not lines:
@@ -127,19 +122,20 @@ def eager(facts: Facts) -> Candidates:
     if facts.loop:
         yield from _eager_loop(facts)
     elif facts.eager:
-        graph = Change(
+        yield Change(
             name=_GRAPH,
             changes="TensorFlow traces the step once and runs it as a graph.",
             fix="Remove the setting that runs it eagerly: run_eagerly=True in compile, "
             "model.run_eagerly = True, or tf.config.run_functions_eagerly(True).",
             apply=as_graph,
+            **_TYPED,
         )
-        yield _typed(graph)
 
 
 def _eager_loop(facts: Facts) -> Candidates:
     changes = "TensorFlow runs what is under @tf.function as a graph, without {}."
-    yield from map(_typed, left_off(facts, "eager", _GRAPH, changes))
+    for change in left_off(facts, "eager", _GRAPH, changes):
+        yield replace(change, **_TYPED)
     if functions := tuple(facts.eager_calls):
         listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
         yield Change(
@@ -161,16 +157,6 @@ def _eager_loop(facts: Facts) -> Candidates:
             at_least=True,
             apply=parts_as_graphs,
         )
-
-
-def _typed(graph: Change) -> Change:
-    """The same with what to type for it, and what that costs."""
-    return replace(
-        graph,
-        mind="Python in a step then runs once.",
-        edit=_without_run_eagerly,
-        line=_line_of_eager,
-    )
 
 
 def as_graph(training: Training) -> None:
@@ -274,6 +260,12 @@ def _line_of_eager(code: Code) -> int:
     return code.text.source.count("\n", 0, first) + 1
 
 
+# What to type for a graph where Keras runs the steps, and what that costs.
+_TYPED: dict[str, Any] = {
+    "mind": "Python in a step then runs once.",
+    "edit": _without_run_eagerly,
+    "line": _line_of_eager,
+}
 EAGER = KnownCause(
     id="eager",
     kind="defect",

@@ -12,7 +12,7 @@ import ast
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from perfkit.findings.diagnosis import (
@@ -30,10 +30,7 @@ from perfkit.training.diagnose.code import (
 )
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import (
-    OFTEN,
-    is_own,
-)
+from perfkit.training.diagnose.loop import OFTEN, is_own
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
@@ -95,9 +92,17 @@ def one_iterator(training: Training) -> None:
     """
     import tensorflow as tf
 
+    real = tf.data.Dataset.__iter__
+    # A trial asks for each epoch anew.
+    if hasattr(real, _REAL):
+        return
     iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
 
-    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
+    @functools.wraps(real)
+    def iterate(data: Any) -> Iterator[Any]:
+        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
+        if not is_own(sys._getframe(1)):
+            return real(data)
         count = int(data.cardinality())
         if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
@@ -107,23 +112,8 @@ def one_iterator(training: Training) -> None:
         # A loop over a dataset, such as that of a validation, has to end.
         return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
 
-    _replace(tf.data.Dataset, "__iter__", iterate)
-
-
-def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
-    """Replace a method for calls from the user's code, unless that is done already."""
-    real = getattr(holder, name)
-    if hasattr(real, _REAL):
-        return
-
-    @functools.wraps(real)
-    def wrapper(self: Any) -> Any:
-        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
-        is_own_call = is_own(sys._getframe(1))
-        return instead(real, self) if is_own_call else real(self)
-
-    setattr(wrapper, _REAL, real)
-    setattr(holder, name, wrapper)
+    setattr(iterate, _REAL, real)
+    tf.data.Dataset.__iter__ = iterate
 
 
 INPUT_BOUND = KnownCause(

@@ -12,37 +12,28 @@ from perfkit.training.account.places import Place, Places, note_stages
 from perfkit.training.diagnose.maker import LineNames
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
-# the class, ours for the kind, the method that makes one, and its arguments.
+# the class, the method that makes one, which names the kind, and its arguments.
 _BUILT = {
-    "_AssertCardinalityDataset": ("assert cardinality", "", ""),
-    "_BatchDataset": ("batch", "batch", "batch_size drop_remainder"),
-    "_FilterDataset": ("filter", "filter", "predicate"),
-    "_FlatMapDataset": ("flat map", "flat_map", "map_func"),
-    "_InterleaveDataset": (
-        *("interleave", "interleave"),
-        "map_func cycle_length block_length",
-    ),
-    "_MapDataset": ("map", "map", "map_func"),
-    "_OptionsDataset": ("options", "", ""),
-    "_PaddedBatchDataset": (
-        *("padded batch", "padded_batch"),
-        "batch_size padded_shapes padding_values drop_remainder",
-    ),
-    "_ParallelBatchDataset": (
-        *("batch", "batch"),
-        "batch_size drop_remainder num_parallel_calls deterministic",
-    ),
-    "_ParallelMapDataset": (
-        *("map", "map"),
-        "map_func num_parallel_calls deterministic use_unbounded_threadpool",
-    ),
-    "_PrefetchDataset": ("prefetch", "prefetch", "buffer_size"),
-    "_RepeatDataset": ("repeat", "repeat", "count"),
-    "_ShardDataset": ("shard", "shard", "num_shards index"),
-    "_ShuffleDataset": ("shuffle", "shuffle", "buffer_size reshuffle_each_iteration"),
-    "_SkipDataset": ("skip", "skip", "count"),
-    "_TakeDataset": ("take", "take", "count"),
-    "CacheDataset": ("cache", "cache", "filename"),
+    "_AssertCardinalityDataset": "assert_cardinality",
+    "_BatchDataset": "batch batch_size drop_remainder",
+    "_FilterDataset": "filter predicate",
+    "_FlatMapDataset": "flat_map map_func",
+    "_InterleaveDataset": "interleave map_func cycle_length block_length",
+    "_MapDataset": "map map_func",
+    "_OptionsDataset": "options",
+    "_PaddedBatchDataset": "padded_batch batch_size padded_shapes padding_values "
+    "drop_remainder",
+    "_ParallelBatchDataset": "batch batch_size drop_remainder num_parallel_calls "
+    "deterministic",
+    "_ParallelMapDataset": "map map_func num_parallel_calls deterministic "
+    "use_unbounded_threadpool",
+    "_PrefetchDataset": "prefetch buffer_size",
+    "_RepeatDataset": "repeat count",
+    "_ShardDataset": "shard num_shards index",
+    "_ShuffleDataset": "shuffle buffer_size reshuffle_each_iteration",
+    "_SkipDataset": "skip count",
+    "_TakeDataset": "take count",
+    "CacheDataset": "cache filename",
 }
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
@@ -91,7 +82,9 @@ def kind(stage: Any) -> str:
     if _generates(stage):
         return "Python generator"
     name = type(stage).__name__
-    return _BUILT.get(name, ("",))[0] or _SOURCES.get(name) or name.strip("_")
+    if name in _BUILT:
+        return _BUILT[name].split()[0].replace("_", " ")
+    return _SOURCES.get(name) or name.strip("_")
 
 
 def again(stage: Any, before: Any, **changes: Any) -> Any:
@@ -109,8 +102,8 @@ def again(stage: Any, before: Any, **changes: Any) -> Any:
         from tensorflow.data.experimental import assert_cardinality
 
         return before.apply(assert_cardinality(int(stage._expected_cardinality)))
-    _, method, arguments = _BUILT[name]
-    values = {key: _argument(stage, key) for key in arguments.split()} | changes
+    method, *arguments = _BUILT[name].split()
+    values = {key: _argument(stage, key) for key in arguments} | changes
     if name == "_MapDataset" and stage._force_synchronous and not changes:
         values["synchronous"] = True
     # Two zeros mean a random seed; otherwise the first is the global seed.
@@ -129,14 +122,11 @@ def stacked(stages: Iterable[Any], before: Any = None) -> Any:
 def rebuilt(dataset: Any, change: Callable[[int, Any, Any], Any]) -> Any:
     """Build a pipeline anew, each stage being what ``change`` makes of it.
 
-    Args:
-        dataset: Its last stage.
-        change: Takes a stage's place in the chain, the stage as it was and what is
-            before it now; gives what stands there, or None for the same. The source
-            is not asked for.
+    That takes a stage's place in the chain, the stage as it was and what is before it
+    now; it gives what stands there, or None for the same. It is not asked for the
+    source.
     """
-    source, *stages = chain(dataset)
-    built = source
+    built, *stages = chain(dataset)
     for place, stage in enumerate(stages, 1):
         changed = change(place, stage, built)
         built = again(stage, built) if changed is None else changed
@@ -194,7 +184,7 @@ def _doing(functions: Iterable[Any]) -> dict[str, Any]:
     """Return what functions and the functions in them do, by the names in ``stage``."""
     operations = {name for function in functions for name in _operations(function)}
     return {
-        "random": any(_draws(name) for name in operations),
+        "random": any(map(_draws, operations)),
         "stateful": any(_is_stateful(name) for name in operations),
         "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
         "reads": any(name.startswith(_READS) for name in operations),
