@@ -21,7 +21,6 @@ from perfkit.machine import environment, limits, nvml
 from perfkit.machine.limits import (
     amounts_of,
     call_or_none,
-    folders,
     number_of,
     text_of,
     word_of,
@@ -132,9 +131,9 @@ def _system(root: Path) -> str:
 
 def _nvidia_cards(root: Path) -> int | None:
     """How many the bus lists; a guest of Windows does not see its bus."""
-    devices = folders(root / "sys/bus/pci/devices", r"[\w:.]+")
     if environment.is_wsl(root, os.environ):
         return None
+    devices = root.glob("sys/bus/pci/devices/*")
     kinds = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in kinds)
     # A device that does not say what it is may be a card as well.
@@ -151,7 +150,7 @@ _RELEVANT = re.compile(
 
 def processor(root: Path = Path("/")) -> Processor:
     """Describe the cores."""
-    policies = list(folders(root / "sys/devices/system/cpu/cpufreq", r"policy\d+"))
+    policies = sorted(root.glob("sys/devices/system/cpu/cpufreq/policy*"))
     highest = max((number_of(p / "cpuinfo_max_freq") or 0 for p in policies), default=0)
 
     def first_word(name: str) -> str | None:

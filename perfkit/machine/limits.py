@@ -62,17 +62,6 @@ def amounts_of(path: Path) -> dict[str, int]:
     return {name: int(number) * (1024 if unit else 1) for name, number, unit in lines}
 
 
-def folders(path: Path, pattern: str) -> Iterator[Path]:
-    """What lies in a folder under names that the pattern fits in full, in order."""
-    try:
-        names = sorted(entry.name for entry in path.iterdir())
-    except OSError:
-        return
-    for name in names:
-        if re.fullmatch(pattern, name):
-            yield path / name
-
-
 def cores_granted(root: Path, present: int) -> float:
     """Cores this process may keep busy: its affinity, cut by every cgroup quota.
 

@@ -363,15 +363,19 @@ class Machine:
     @property
     def summary(self) -> str:
         """The machine on one line, for captions and tables."""
-        granted = units.significant(self.cores_granted)
-        cores = f"{granted} of {self.cores}"
-        if self.cores_granted == self.cores:
-            cores = granted
+        cores = units.significant(self.cores_granted)
+        if self.cores_granted != self.cores:
+            cores += f" of {self.cores}"
         plural = "core" if cores == "1" else "cores"
-        alike = Counter(gpu.name for gpu in self.gpus)
-        gpus = [f"{n} x {name}" if n > 1 else name for name, n in alike.items()]
-        parts = [self.cpu, f"{cores} {plural}", units.size(self.memory), *gpus]
-        return ", ".join([*parts, *([] if gpus else ["no GPU"]), self.system])
+        gpus = names_of(self.gpus) or ["no GPU"]
+        parts = self.cpu, f"{cores} {plural}", units.size(self.memory)
+        return ", ".join([*parts, *gpus, self.system])
+
+
+def names_of(gpus: Sequence[Gpu]) -> list[str]:
+    """The names of GPUs, those that are alike told once."""
+    alike = Counter(gpu.name for gpu in gpus)
+    return [f"{n} x {name}" if n > 1 else name for name, n in alike.items()]
 
 
 def chosen_gpus(

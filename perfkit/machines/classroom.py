@@ -15,14 +15,7 @@ from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import as_sentence, minute, one_line, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
-from perfkit.machines.record import (
-    Key,
-    Passport,
-    Side,
-    Value,
-    side_of,
-    write_amount,
-)
+from perfkit.machines.record import Key, Passport, Side, Value, side_of, write_amount
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -84,9 +77,7 @@ def median_side(sides: Sequence[Side]) -> Side:
         machine=sides[0].machine,
         samples={},
         values={key: value for key, value in medians.items() if value},
-        jobs={
-            name: dict(statistics.mode(candidates)) for name, candidates in jobs.items()
-        },
+        jobs={name: dict(statistics.mode(alike)) for name, alike in jobs.items()},
         floors={},
     )
 
@@ -243,15 +234,15 @@ def _verdict(room: Classroom) -> Verdict:
             next=f"Add {more}; `perfkit compare A.json B.json` compares two.",
         )
     count = f"the median of {number} machines"
-    slowest = {n: slow for n in range(number) if (slow := room.slowest(n))}
+    slowest = [(row, n) for n in range(number) if (row := room.slowest(n))]
     if not slowest:
         return Verdict(headline=f"No machine is shown to be slower than {count}.")
-    place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
-    times, interval = slowest[place].times
+    row, place = min(slowest, key=lambda pair: pair[0].speed or 1.0)
+    times, interval = row.times
     takes = f"takes {times} times as long there as on {count}"
     return Verdict(
         headline=f"Look at {room.name(place)} first.",
-        much=as_sentence(f"{slowest[place].training} {takes}"),
+        much=as_sentence(f"{row.training} {takes}"),
         sure="sure",
         interval=interval,
     )

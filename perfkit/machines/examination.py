@@ -18,7 +18,7 @@ from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import disk, machine, observed
-from perfkit.machine.record import Gpu, Machine, Start
+from perfkit.machine.record import Gpu, Machine, Start, names_of
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
 from perfkit.progress import Display, display_here
@@ -184,33 +184,24 @@ _BUILDS = {
 
 def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     """Name every part of a machine that is known, with a line about it."""
-    rows: dict[str, list[str]] = {
-        "Processor": [*_processor(machine)],
-        "Memory": [*_memory(machine)],
-    }
+    cores = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
+    rows = {"Processor": [machine.cpu, cores], "Memory": [*_memory(machine)]}
     for number, gpu in enumerate(machine.gpus):
         rows[f"GPU {number}" if len(machine.gpus) > 1 else "GPU"] = [*_gpu(gpu)]
     if not machine.gpus:
         rows["GPU"] = [machine.no_gpu or "None."]
-    if machine.driver and machine.driver.version:
-        cuda = machine.driver.cuda
-        rows["Driver"] = [f"NVIDIA {machine.driver.version}"]
-        rows["Driver"] += [f"for CUDA up to {cuda}"] if cuda else []
+    if (driver := machine.driver) and driver.version:
+        cuda = [f"for CUDA up to {driver.cuda}"] if driver.cuda else []
+        rows["Driver"] = [f"NVIDIA {driver.version}", *cuda]
     rows["TensorFlow"] = [*_tensorflow(machine)]
     if machine.start:
         rows["Start-up"] = [*_start(machine.start)]
-    inside = machine.software is not None and machine.software.container
-    rows["System"] = [machine.system, *(["in a container"] if inside else [])]
-    rows["System"] += [f"Python {machine.python}"]
+    inside = machine.software and machine.software.container
+    place = ["in a container"] if inside else []
+    rows["System"] = [machine.system, *place, f"Python {machine.python}"]
     if machine.disk:
         rows["Disk"] = [machine.disk.filesystem or "unknown"]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
-
-
-def _processor(machine: Machine) -> Iterator[str]:
-    yield machine.cpu
-    granted = units.significant(machine.cores_granted)
-    yield f"{granted} of {machine.cores} cores"
 
 
 def _memory(machine: Machine) -> Iterator[str]:
@@ -256,12 +247,9 @@ def _start(start: Start) -> Iterator[str]:
         yield f"imported in {units.seconds(start.seconds)}"
     for device in start.devices:
         proofs = [proof for proof in start.proofs if proof.device == device]
-        right = [p.computation for p in proofs if is_right(p)]
-        wrong = [p.computation for p in proofs if not is_right(p)]
-        if right:
-            yield f"{device} computes correctly: {' and '.join(right)}"
-        if wrong:
-            yield f"{device} computes wrongly: {' and '.join(wrong)}"
+        for how, right in {"correctly": True, "wrongly": False}.items():
+            if kinds := [p.computation for p in proofs if is_right(p) == right]:
+                yield f"{device} computes {how}: {' and '.join(kinds)}"
 
 
 @shown.report.register
@@ -276,6 +264,7 @@ def report(examination: Examination) -> Report:
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
     well = (check.title for check in examination.checks if check.status == "ok")
+    finding = examination.microbenchmarks
     return Report(
         verdict=Verdict(
             headline=sentences[0],
@@ -290,11 +279,7 @@ def report(examination: Examination) -> Report:
         ),
         folds=(
             Fold("What is ok", tuple(dict.fromkeys(well))),
-            *(
-                _parts(examination.microbenchmarks.report)
-                if examination.microbenchmarks
-                else ()
-            ),
+            *(_parts(finding.report) if finding else ()),
         ),
     )
 
@@ -345,18 +330,13 @@ def _describe_start(machine: Machine) -> str:
     if on_gpu and all(map(is_right, on_gpu)):
         return f"TensorFlow can use {_name_gpus(machine)}: it computed correctly there."
     if any(device.startswith("GPU") for device in machine.start.devices):
-        return (
-            f"TensorFlow finds {_name_gpus(machine)}, but no correct result is shown."
-        )
+        gpus = _name_gpus(machine)
+        return f"TensorFlow finds {gpus}, but no correct result is shown."
     if machine.gpus:
         return f"{_PROCESSOR}: it does not find {_name_gpus(machine)}."
     return f"{_PROCESSOR}: it finds no GPU here."
 
 
 def _name_gpus(machine: Machine) -> str:
-    names = [gpu.name for _, _, gpu in base.seen_gpus(machine)] or [
-        gpu.name for gpu in machine.gpus
-    ]
-    if len(names) == 1:
-        return names[0]
-    return f"{len(names)} x {names[0]}" if len(set(names)) == 1 else "a GPU here"
+    seen = [gpu for _, _, gpu in base.seen_gpus(machine)]
+    return " and ".join(names_of(seen or machine.gpus)) or "a GPU here"

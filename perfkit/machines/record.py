@@ -14,12 +14,9 @@ from typing import Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
-from perfkit.findings.reading import (
-    faults_of_machine,
-    faults_of_samples,
-    in_order,
-)
+from perfkit.findings.reading import faults_of_machine, faults_of_samples, in_order
 from perfkit.findings.shown import Saved
+from perfkit.findings.standing import Microbenchmark
 from perfkit.findings.text import minute, one_line
 from perfkit.findings.training import PARTS, Part, Training, seconds
 from perfkit.machine.checks.base import Check
@@ -32,32 +29,22 @@ BUDGET_S: Final = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchmarkRate:
+class BenchmarkRate(Microbenchmark):
     """How fast one part of the machine did work of a known size.
 
     Attributes:
         name: Of the microbenchmark, such as ``"JPEG decode"``.
-        group: The part of the machine that it tries.
-        what: What is done, in a line.
-        unit: What is counted, such as ``"FLOP"``, ``"B"`` or ``"images"``.
         rate: Units per second; None where it was not measured.
         low: Lower end of the 95 % interval of ``rate``; ``high`` is the upper end.
         trials: How many trials it rests on.
-        limit: Units per second that are possible in theory; None where nobody knows.
-        limit_from: How that was worked out, in words.
         missing: Why it was not measured, in a sentence; "" where it was.
     """
 
     name: str
-    group: str = ""
-    what: str = ""
-    unit: str
     rate: float | None = None
     low: float | None = None
     high: float | None = None
     trials: int = 0
-    limit: float | None = None
-    limit_from: str = ""
     missing: str = ""
 
     @property

@@ -30,6 +30,9 @@ _MOST_FIXES = 3
 _LONGEST = 60
 # A training whose time is computing by more than this is compute-bound.
 _COMPUTE_BOUND = 0.5
+_LESS_WORK = (
+    "Most of its time goes into computing, so only less computing makes it faster."
+)
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
 # What is known where a ceiling brings much, and no change of what it leaves out.
@@ -76,18 +79,17 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
     runs = not ended and diagnosis.outcome in ("completed", "stopped")
     step_s = float(diagnosis.facts.get("step_s") or 0)
     ending = "" if runs else (ended or [diagnosis.outcome])[-1].rstrip(".")
+    text = "The training made too few steps within the budget."
     if ending:
         text = f"It {'then ' if step_s else ''}{ending}."
     elif diagnosis.stopped:
         text = "The run was stopped before the training had made enough steps."
-    else:
-        text = "The training made too few steps within the budget."
+    if step_s:
+        text = f"A step takes about {_short(step_s)}. {text}"
     advice = _REMEDIES.get(diagnosis.outcome, "")
     if not advice or (runs and not diagnosis.stopped):
         # Trials that the budget's end has cut off were stopped, too.
         advice = _again(diagnosis)
-    if step_s:
-        text = f"A step takes about {_short(step_s)}. {text}"
     headline = _NOT_KNOWN
     if ending and not step_s:
         headline = "This training could not be run."
@@ -117,33 +119,19 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
-        right = f"Nothing is wrong with {_subject(diagnosis)}. "
-        lead = right if _is_little(diagnosis) else ""
-        headline = f"{lead}For more speed, {_low(headline)}"
-    text = _effect(
-        diagnosis,
-        cause.speedup,
-        cause.subject,
-        would=cause.ceiling or cause.grade != "measured here" or not cause.change,
-        # A step of a larger batch is another one.
-        examples=cause.cause == "small-batch",
-        is_lower_bound=cause.at_least,
-    )
+        headline = f"For more speed, {_low(headline)}"
+        gains = (diagnosis.ceiling, *(cause.speedup for cause in diagnosis.causes))
+        if not any(gain and gain.is_much for gain in gains):
+            headline = f"Nothing is wrong with {_subject(diagnosis)}. {headline}"
     return Verdict(
         headline=headline,
-        much=text,
+        much=_effect(diagnosis, cause.speedup, cause.subject, cause),
         sure=diagnosis.how_sure(cause),
         interval=cause.speedup.ends,
         edits=cause.edits,
         warnings=tuple(_warnings(diagnosis, cause))[:2],
         next="\n".join(_next(cause, other_causes[: _MOST_FIXES - 1])),
     )
-
-
-def _is_little(diagnosis: Diagnosis) -> bool:
-    """Whether all that is shown to be lost, or to be had, is little."""
-    gains = [*(cause.speedup for cause in diagnosis.causes), diagnosis.ceiling]
-    return not any(gain is not None and gain.is_much for gain in gains)
 
 
 def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
@@ -166,24 +154,21 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         )
     text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
     if little := next((c for c in diagnosis.causes if c.ceiling), None):
-        text = _effect(diagnosis, little.speedup, little.subject, would=True)
+        text = _effect(diagnosis, little.speedup, little.subject)
     headline = f"Nothing is wrong with {_subject(diagnosis)}."
     if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
         headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
-        text = _effect(diagnosis, limit, _ANY_INPUT, would=True)
+        text = _effect(diagnosis, limit, _ANY_INPUT)
     left_out = diagnosis.left_out
     comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
-    work = (
-        "Most of its time goes into computing, so only less computing makes it faster."
-    )
     return Verdict(
         headline=headline,
         much=text,
         sure="sure" if is_sure else "likely",
         warnings=warnings,
-        next=work if _computing_share(diagnosis) > _COMPUTE_BOUND else "",
+        next=_LESS_WORK if _computing_share(diagnosis) > _COMPUTE_BOUND else "",
     )
 
 
@@ -200,17 +185,13 @@ def _to_delete(cause: Cause) -> str:
 
 
 def _effect(
-    diagnosis: Diagnosis,
-    gain: Gain,
-    subject: str,
-    *,
-    would: bool = False,
-    examples: bool = False,
-    is_lower_bound: bool = False,
+    diagnosis: Diagnosis, gain: Gain, subject: str, cause: Cause | None = None
 ) -> str:
     """How many times as fast, and how long a step takes then."""
-    runs, takes = ("would run", "would take") if would else ("runs", "takes")
-    if is_lower_bound:
+    runs, takes = "would run", "would take"
+    if cause and not cause.ceiling and cause.grade == "measured here" and cause.change:
+        runs, takes = "runs", "takes"
+    if cause and cause.at_least:
         runs, takes = f"{runs} at least", f"{takes} at most"
     if not gain.is_known:
         return f"{subject} {runs} faster; by how much is not known yet."
@@ -221,7 +202,8 @@ def _effect(
     if not (step and units.is_narrow(step.low, step.high)):
         return f"{sentence}."
     clause = f"a step {takes}"
-    if examples:
+    if cause and cause.cause == "small-batch":
+        # A step of a larger batch is another one.
         clause = f"{batch} examples {takes.removesuffix('s')}"
     took = units.instead(_short(step.median_s / gain.estimate), _short(step.median_s))
     return f"{sentence}: {clause} {took}."
@@ -324,8 +306,7 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
     if uncontained := diagnosis.facts.get("uncontained"):
         yield str(uncontained)
-    names = [str(name) for name in diagnosis.facts.get("late") or ()]
-    if names:
+    if names := [str(name) for name in diagnosis.facts.get("late") or ()]:
         yield settings.late_in_words(names)
     if reason := diagnosis.notes.get(NO_TURNS):
         yield f"No change could be tried in the process of the first look: {reason}"

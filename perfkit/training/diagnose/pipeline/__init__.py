@@ -187,16 +187,11 @@ def _doing(functions: Iterable[Any]) -> dict[str, Any]:
         "random": any(map(_draws, operations)),
         "stateful": any(_is_stateful(name) for name in operations),
         "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
+        "branches": any(name.endswith(_BRANCHES) for name in operations),
         "reads": any(name.startswith(_READS) for name in operations),
         "records": any(name.startswith(_RECORDS) for name in operations)
         and not any(name.startswith(_WORKS) for name in operations),
     }
-
-
-def branches(functions: Iterable[Any]) -> bool:
-    """Whether the functions branch on the values of their inputs."""
-    operations = {name for function in functions for name in _operations(function)}
-    return any(name.endswith(_BRANCHES) for name in operations)
 
 
 def _operations(function: Any) -> Iterator[str]:
@@ -255,6 +250,7 @@ def stage(
           the files that an interleave reads;
         * ``"stateful"``: whether TensorFlow must not make it parallel by itself;
         * ``"python"``: the ways by which it calls Python;
+        * ``"branches"``: whether it branches on the values of its inputs;
         * ``"reads"``, ``"records"``: whether it reads files, or records out of them;
         * ``"works"``: whether elements leave it changed: it computes or reads;
         * ``"texts"``: whether strings are among the parts of an element, all of them

@@ -12,10 +12,8 @@ from perfkit.machine.limits import free_bytes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.pipeline import (
     beneath,
-    branches,
     chain,
     describe,
-    functions,
     kind,
     stacked,
     stage,
@@ -149,6 +147,8 @@ def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
 
 # What a function of each element commutes with.
 _BETWEEN = ("shuffle", "repeat", "take", "skip", "prefetch", "options")
+# What a map that may follow the batch does none of.
+_ODD = ("random", "stateful", "python", "branches", "reads")
 _BATCHES = 2
 _EXAMPLES = 4
 _CLOSE = 1e-5
@@ -160,8 +160,7 @@ def for_batches(objects: list[Any]) -> list[Any]:
     maps = []
     for part in _before_batch(objects):
         does = stage(part)
-        odd = any(does[trait] for trait in ("random", "stateful", "python", "reads"))
-        if odd or branches(functions(part)) or not _same_for_batches(part):
+        if any(does[trait] for trait in _ODD) or not _same_for_batches(part):
             break
         maps.append(part)
     return maps
