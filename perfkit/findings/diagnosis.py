@@ -11,6 +11,7 @@ from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict
 from perfkit.findings.shown import Charted, table
+from perfkit.findings.text import listed
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -269,13 +270,12 @@ class Diagnosis(Charted):
             # One of its changes may be shown to bring more.
             if compared is None or not self.explained(name) <= compared.high < MUCH:
                 continue
-            *first, last = [f"its {part}" for part in parts]
-            subject = f"{', '.join(first)} and {last}" if first else last
+            subject = listed(f"its {part}" for part in parts)
             subject = subject.replace("progress", "progress bar")
             share = units.percent(compared.high - 1)
             gain = f"more than {share}" if compared.high > 1 else "anything"
             if compared.high < WORTH_KNOWING:
-                pronoun = "them" if first else "it"
+                pronoun = "them" if parts[1:] else "it"
                 yield (
                     f"Nothing is wrong with {subject}: "
                     f"no change of {pronoun} brings {gain}."

@@ -12,7 +12,7 @@ from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Report, Table, Verdict
-from perfkit.findings.text import as_sentence, minute, one_line, plain
+from perfkit.findings.text import as_sentence, listed, minute, one_line, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
 from perfkit.machines.record import Key, Passport, Side, Value, side_of, write_amount
@@ -208,13 +208,6 @@ def _files(folder: Path) -> list[Path]:
     return paths
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence, but no more than are read."""
-    omitted = len(names) - _NAMED
-    text = ", ".join(names[:_NAMED])
-    return f"{text} and {omitted} more" if omitted > 0 else text
-
-
 def _verdict(room: Classroom) -> Verdict:
     """Whom to help first: who is not ready, then who is shown to be slow."""
     if not room.passports:
@@ -224,7 +217,9 @@ def _verdict(room: Classroom) -> Verdict:
         )
     for reason, names in room.not_ready.items():
         return Verdict(
-            headline=f"Fix {_listed(names)} first.", much=reason, sure="sure"
+            headline=f"Fix {listed(names, most=_NAMED)} first.",
+            much=reason,
+            sure="sure",
         )
     number = len(room.passports)
     if number < MEDIAN_FROM:
@@ -251,14 +246,14 @@ def _verdict(room: Classroom) -> Verdict:
 def _remarks(room: Classroom) -> Iterator[str]:
     """Who is not ready, and who was busy."""
     for reason, names in room.not_ready.items():
-        yield f"Not ready: {_listed(names)}. {reason}"
+        yield f"Not ready: {listed(names, most=_NAMED)}. {reason}"
     if room.passports and not room.not_ready:
         yield "Every machine is ready."
     shares = [side.share_of_others or 0.0 for side in room.sides]
     if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
         yield (
-            f"Busy with other programs: {_listed(busy)}. That load may explain their "
-            "numbers, so record them again."
+            f"Busy with other programs: {listed(busy, most=_NAMED)}. That load may "
+            "explain their numbers, so record them again."
         )
 
 

@@ -177,7 +177,6 @@ class KnownCause:
         masks: Whether it can slow a training many times and hide all other causes.
         everywhere: Whether it slows all parts of a training, and so may be why leaving
             a group out brings something.
-        at_ends: Whether it lies at the ends of epochs, not in the input itself.
     """
 
     id: str
@@ -193,7 +192,6 @@ class KnownCause:
     of_stages: bool = False
     masks: bool = False
     everywhere: bool = False
-    at_ends: bool = False
 
     def complete(self, change: Change) -> Change:
         """Fill in what a change leaves to its cause."""

@@ -18,7 +18,7 @@ from perfkit.findings.diagnosis import (
     without_line,
 )
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.text import as_budget, as_sentence
+from perfkit.findings.text import as_budget, as_sentence, listed
 from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
@@ -138,7 +138,9 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     open_yet = (*diagnosis.left_open, *diagnosis.unmeasured)
     step, warnings = _step(diagnosis), (*_between(diagnosis), *_disturbance(diagnosis))
     if open_yet or not diagnosis.healthy:
-        text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
+        text = (
+            f"{step}; {_quoted(open_yet)} may bring more." if open_yet else f"{step}."
+        )
         advice = _again(diagnosis)
         if not diagnosis.comparisons and not open_yet:
             text = f"{step}; perfkit can change nothing in it from outside."
@@ -196,8 +198,6 @@ def _effect(
     if not gain.is_known:
         return f"{subject} {runs} faster; by how much is not known yet."
     sentence = f"{subject} {runs} {gain.brief}"
-    if gain.estimate < 1:
-        sentence = f"{subject} {takes} {units.times(1 / gain.estimate)} times as long"
     step, batch = diagnosis.step, int(diagnosis.facts.get("batch") or 0)
     if not (step and units.is_narrow(step.low, step.high)):
         return f"{sentence}."
@@ -229,7 +229,7 @@ def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     # What is not made together with others says nothing of them.
     at_once = together is not None and cause.change in together.changes
     if together and at_once and together.speedup.high < cause.speedup.low:
-        names = listed(together.changes)
+        names = _quoted(together.changes)
         yield f"Don't combine them: {names} together run {together.speedup.brief}."
     yield from _between(diagnosis)
     yield from _disturbance(diagnosis)
@@ -312,14 +312,9 @@ def because(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"No change could be tried in the process of the first look: {reason}"
 
 
-def listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of them."""
-    quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
-    hidden_count = len(names) - len(quoted)
-    if hidden_count:
-        quoted.append(f"{hidden_count} more")
-    *first, last = quoted
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed((f'"{name}"' for name in names), most=_MOST_NAMES)
 
 
 def _computing_share(diagnosis: Diagnosis) -> float:

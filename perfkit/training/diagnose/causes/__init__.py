@@ -4,7 +4,6 @@ A record is a ``KnownCause`` below the functions that it names. Whatever record 
 of ``_FAMILIES`` defines is known and tried.
 """
 
-from perfkit.findings.diagnosis import WITHOUT_INPUT
 from perfkit.training.diagnose.causes import (
     batches,
     lines,
@@ -26,11 +25,7 @@ KNOWN: dict[str, KnownCause] = {
     if isinstance(record, KnownCause)
 }
 # Causes that lie in the input itself, and not only in the ends of its epochs.
-OF_INPUT = tuple(
-    known.id
-    for known in KNOWN.values()
-    if known.group == WITHOUT_INPUT and not known.at_ends
-)
+OF_INPUT = tuple(known.id for known in KNOWN.values() if known.of_stages)
 
 
 def applicable(facts: Facts) -> tuple[tuple[Change, ...], dict[str, str]]:

@@ -380,5 +380,4 @@ EPOCH_BOUNDARY = KnownCause(
     group=WITHOUT_INPUT,
     offer=epoch_boundary,
     line=line_of_stage(),
-    at_ends=True,
 )
