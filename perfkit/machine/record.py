@@ -161,10 +161,9 @@ class Start:
     problem: str = ""
 
 
-# The driver's bit for a GPU that has nothing to do.
-IDLE = 0x1
-# One that is busy for half of the time has left its idle clocks and its idle link.
+# A GPU that is busy for half of the time has left its idle clocks and its idle link.
 BUSY = 0.5
+# Other bits are idling, clocks that somebody set, cards in step, a display: no faults.
 _THROTTLES = {
     0x4: "power limit reached",
     0x8: "hardware slowdown (heat or power)",
@@ -174,16 +173,11 @@ _THROTTLES = {
     0x200: "board limit",
     0x400: "voltage limit",
 }
-# Idle, clocks that somebody set, cards in step, a display: settings, not faults.
-_NOT_THROTTLING = IDLE | 0x2 | 0x10 | 0x100
 
 
 def throttle_reasons(mask: float) -> tuple[str, ...]:
     """What slows the GPU's clocks, in words; nothing for idle or clocks set by hand."""
-    bits = int(mask) & ~_NOT_THROTTLING
-    reasons = [words for bit, words in _THROTTLES.items() if bits & bit]
-    unknown = bits & ~sum(_THROTTLES)
-    return (*reasons, *([f"reason {unknown:#x}"] if unknown else []))
+    return tuple(words for bit, words in _THROTTLES.items() if int(mask) & bit)
 
 
 # Bits per second of one lane in one direction, by generation: transfers times the share

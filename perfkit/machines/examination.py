@@ -50,8 +50,7 @@ class Examination(Shown):
     @property
     def wrong(self) -> tuple[Check, ...]:
         """The checks that fail or warn, what costs most first."""
-        problems = [c for c in self.checks if c.status in ("fail", "warn")]
-        return tuple(sorted(problems, key=lambda check: -check.cost))
+        return tuple(c for c in self.checks if c.status in ("fail", "warn"))
 
     @property
     def fails(self) -> bool:

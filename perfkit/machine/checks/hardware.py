@@ -74,9 +74,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
         if reasons is None:
             continue
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}."
-        # A newer driver may give a reason that has no words here.
-        named = (reason for reason in reasons if not reason.startswith("reason 0x"))
-        bad = [reason for reason in named if reason not in _BY_DESIGN]
+        bad = [reason for reason in reasons if reason not in _BY_DESIGN]
         if bad:
             yield say(machine, "throttled", evidence, reason=bad[0], place=place)
         else:

@@ -205,15 +205,12 @@ class KnownCause:
         missing = facts.pipeline.get("missing")
         if self.of_stages and missing:
             yield Untested(missing, self.id)
-        alone, offered = facts.loop and self.needs_fit, False
-        for candidate in self.offer(facts):
-            if isinstance(candidate, Change):
-                # A change that is made before the loop runs needs no ``fit``.
-                if not (alone and candidate.in_place):
-                    offered = True
-                    yield self.complete(candidate)
-            elif not alone:
-                yield replace(candidate, cause=candidate.cause or self.id)
-        if alone and not offered:
+        if facts.loop and self.needs_fit:
             reason = "it needs fit, because your own loop decides that"
             yield Untested(reason, self.id)
+            return
+        for candidate in self.offer(facts):
+            if isinstance(candidate, Change):
+                yield self.complete(candidate)
+            else:
+                yield replace(candidate, cause=candidate.cause or self.id)

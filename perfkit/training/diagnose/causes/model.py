@@ -38,8 +38,6 @@ _USUAL = 16
 
 def batch(facts: Facts) -> Candidates:
     """Make batches larger, as long as the data fill one."""
-    if facts.loop:
-        return
     if facts.data not in ("arrays", "tf.data"):
         yield Untested("perfkit joins no batches that your own Python makes")
         return
@@ -104,8 +102,6 @@ _SCALED = {
 
 def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
     """The policies that may pay on a machine; on this one where none is given."""
-    if facts.loop:
-        return
     if facts.policy != FLOAT32:
         yield Untested(f"the model already has a policy: {facts.policy}")
         return

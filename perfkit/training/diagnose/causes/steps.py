@@ -289,8 +289,6 @@ UNCOUNTED = (
 
 def step_overhead(facts: Facts) -> Candidates:
     """Make several steps before going back to Python."""
-    if facts.loop:
-        return
     many, current = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
     while facts.endless and (facts.steps or 0) % many:
         # What goes on has no last execution with fewer steps: an epoch would have more.
@@ -348,8 +346,6 @@ STEP_OVERHEAD = KnownCause(
 
 def xla(facts: Facts) -> Candidates:
     """Have XLA compile the step."""
-    if facts.loop:
-        return
     if facts.eager:
         yield Untested("XLA cannot compile an eager step")
     elif not facts.xla:

@@ -130,8 +130,6 @@ _watcher = functools.partial(Change, defect_from=_USUAL_DEFECT)
 
 def observers(facts: Facts) -> Candidates:
     """All that watches at once, then every watcher that the training has."""
-    if facts.loop:
-        return
     if after := group(facts):
         yield _watcher(
             name=after,
@@ -273,7 +271,7 @@ CALLBACK = KnownCause(
 
 def validation(facts: Facts) -> Candidates:
     """Validate never."""
-    if facts.loop or not facts.validation:
+    if not facts.validation:
         return
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
