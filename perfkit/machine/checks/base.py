@@ -71,6 +71,16 @@ def say(
     )
 
 
+def judge(
+    machine: Machine, key: str, evidence: str, wrong: object, **more: Any
+) -> Check:
+    """Say what is wrong, as ``say`` does, or else that it is not."""
+    if wrong:
+        return say(machine, key, evidence, **more)
+    id, title = statements()[key]["ok"]
+    return fine(id, Words(machine, {"title": title}, more)["title"], evidence)
+
+
 class Words:
     """Words by name, for one kind of system; each may hold others by their names.
 

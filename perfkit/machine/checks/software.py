@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from perfkit import units
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import Check, Words, fine, numbers, say
+from perfkit.machine.checks.base import Check, Words, fine, judge, numbers, say
 from perfkit.machine.record import Machine, Problem, Proof, Said, Start
 from perfkit.machine.starting import LATE
 from perfkit.machine.starting.child import COMPILING
@@ -65,10 +65,8 @@ def too_old(machine: Machine) -> Iterator[Check]:
     if not machine.gpus or lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
-    if numbers(version) >= numbers(lowest):
-        yield fine("driver", "The driver is new enough for TensorFlow", evidence)
-    else:
-        yield say(machine, "driver-too-old", evidence)
+    is_old = numbers(version) < numbers(lowest)
+    yield judge(machine, "driver-too-old", evidence, is_old)
 
 
 def lost(machine: Machine) -> Iterator[Check]:
@@ -127,12 +125,10 @@ def unseen_libraries(machine: Machine) -> Iterator[Check]:
     if not machine.gpus or base.built_for(machine) is None or machine.start:
         return
     cuda = base.cuda_libraries(machine)
-    if cuda is None:
-        evidence = "No package of this environment brings CUDA."
-        yield say(machine, "unseen-libraries", evidence)
-    else:
+    evidence = "No package of this environment brings CUDA."
+    if cuda:
         evidence = f"pip installed CUDA {cuda}."
-        yield fine("unseen-libraries", "The CUDA libraries are there", evidence)
+    yield judge(machine, "unseen-libraries", evidence, not cuda)
 
 
 # The cuDNN that TensorFlow was built with, by the first two numbers of its version.
