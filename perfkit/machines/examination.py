@@ -21,6 +21,7 @@ from perfkit.machine.collect import disk, machine, observed
 from perfkit.machine.record import Gpu, Machine, Start, names_of
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
+from perfkit.machines.record import MICROBENCHMARKS
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment
 from perfkit.questions.parameters import Folder
@@ -90,7 +91,6 @@ class Examination(Shown):
         return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
 
 
-MICROBENCHMARKS = "machine-ladder"
 # A probe takes under three minutes, and microbenchmarks have their preparing on top.
 _PROBE_S, _PREPARING_S = 165.0, 40.0
 # What a start that hangs may cost, and what microbenchmarks need at least.

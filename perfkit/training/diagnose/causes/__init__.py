@@ -4,20 +4,13 @@ A record is a ``KnownCause`` below the functions that it names. Whatever record 
 of ``_FAMILIES`` defines is known and tried.
 """
 
-from perfkit.training.diagnose.causes import (
-    batches,
-    lines,
-    model,
-    stages,
-    steps,
-    surroundings,
-)
+from perfkit.training.diagnose.causes import lines, model, stages, steps, surroundings
 from perfkit.training.diagnose.change import Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (steps, surroundings, lines, stages, batches, model)
+_FAMILIES = (steps, surroundings, lines, stages, model)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES

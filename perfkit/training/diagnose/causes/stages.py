@@ -61,7 +61,7 @@ def worth_of(facts: Facts) -> Worth:
 
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
-_AUTOTUNE = -1
+AUTOTUNE = -1
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
 _change = functools.partial(Change, after=WITHOUT_INPUT)
@@ -121,7 +121,7 @@ def in_parallel(training: Training) -> None:
     def change(place: int, dataset: Any, before: Any) -> Any:
         if not is_serial(stage(dataset)):
             return None
-        return again(dataset, before, num_parallel_calls=_AUTOTUNE)
+        return again(dataset, before, num_parallel_calls=AUTOTUNE)
 
     training.data = rebuilt(training.data, change)
 
