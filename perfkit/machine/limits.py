@@ -11,23 +11,15 @@ from typing import Any
 
 import psutil
 
-# What a thousand cores say in /proc/cpuinfo is a tenth of this.
-_LARGEST_BYTES = 16 * 10**6
-# /proc/sys refuses to be read in pieces of megabytes.
-_PIECE_BYTES = 2**16
 _WORD = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 
 
 def text_of(path: Path) -> str:
     """The text of a file; "" if it cannot be read."""
-    data = b""
     try:
-        with path.open("rb") as file:
-            while len(data) < _LARGEST_BYTES and (piece := file.read(_PIECE_BYTES)):
-                data += piece
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except (OSError, ValueError):
         return ""
-    return data.decode("utf-8", errors="replace").strip()
 
 
 def call_or_none(call: Callable[[], Any]) -> Any:

@@ -139,7 +139,11 @@ def _argument(stage: Any, name: str) -> Any:
         return {"true": True, "false": False}.get(value)
     if name in ("padded_shapes", "padding_values"):
         return value
-    return value._func if hasattr(value, "_func") else plain(value)
+    if hasattr(value, "_func"):
+        return value._func
+    value = value.numpy() if hasattr(value, "numpy") else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def functions(stage: Any) -> list[Any]:
@@ -291,15 +295,6 @@ def _function(dataset: Any) -> str:
     wrapper = getattr(dataset, "_map_func", None)
     name = str(getattr(getattr(wrapper, "_func", None), "__name__", ""))
     return name if name.isidentifier() else ""
-
-
-def plain(value: Any) -> Any:
-    """A tensor as a value of Python; all else as it is."""
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def _texts(spec: Any) -> bool:

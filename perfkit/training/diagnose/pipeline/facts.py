@@ -101,8 +101,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     objects = chain(dataset)
     stages = describe(objects)
     hidden = any(kind(part) == "cache" for part in beneath(objects[0]))
-    listed = [stage["kind"] for stage in stages]
-    ends = [name for name in listed if name != "options"]
+    kinds = [stage["kind"] for stage in stages if stage["kind"] != "options"]
     options = dataset.options()
     rewriting = options.experimental_optimization
     # None means that TensorFlow's own rewrites are on.
@@ -117,7 +116,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "cached": hidden or is_cached(objects),
         "hidden cache": hidden,
         "reads": any(stage["reads"] for stage in stages),
-        "prefetched": ends[-1:] == ["prefetch"],
+        "prefetched": kinds[-1:] == ["prefetch"],
         "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
         "for batches": [stage(part)["function"] for part in for_batches(objects)],
