@@ -220,9 +220,6 @@ def _low(sentence: str) -> str:
 
 def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     """What could change the decision for a change."""
-    cache_bytes = diagnosis.facts.get("pipeline", {}).get("bytes")
-    if cause.cause == "no-cache" and isinstance(cache_bytes, int | float):
-        yield f"The cache takes {units.size(cache_bytes)} of memory."
     if cause.mind:
         yield cause.mind
     together = diagnosis.together

@@ -108,9 +108,9 @@ def no_cache(facts: Facts) -> Candidates:
     order = f", with the {moved} after it" if moved else ""
     yield _change(
         name="cache",
-        changes=f"A cache keeps in memory what leaves the {behind}{order}; that takes "
-        f"about {units.size(need)}.",
+        changes=f"A cache keeps in memory what leaves the {behind}{order}.",
         fix=f".cache() after the {behind}{order}",
+        mind=f"The cache takes about {units.size(need)} of memory.",
         apply=functools.partial(cached, worth=worth_of(facts)),
     )
 

@@ -60,7 +60,7 @@ def test_a_cache_is_offered_with_what_it_would_take():
     dataset = DATA.range(1000).shuffle(9).map(half).batch(2)
     (change,), made = applied(stages.NO_CACHE, dataset)
     # A thousand numbers of four bytes.
-    assert "about 4 KB" in change.changes
+    assert "about 4 KB" in change.mind
     assert "shuffle after it" in change.fix
     order = kinds(made)
     assert order.index("map") < order.index("cache") < order.index("shuffle")
