@@ -101,20 +101,16 @@ def _holder_of(name: str) -> tuple[Any, str]:
     return holder, function
 
 
-def other_than_cores(number: object) -> str:
-    """A number of threads that is not what TensorFlow would take by itself."""
-    text = str(number or "").strip()
-    return text if text.isdecimal() and int(text) not in (0, cores()) else ""
-
-
 def cores() -> int:
     """How many cores this process may use."""
     return limits.affinity() or os.cpu_count() or 1
 
 
-def _threads(kind: str) -> Callable[[], str]:
+def _threads(kind: str) -> Callable[[], object]:
+    """Read a number of threads; 0 for what TensorFlow would take by itself."""
     getter = f"config.threading.get_{kind}_op_parallelism_threads"
-    return lambda: other_than_cores(_told_by("tensorflow", getter)())
+    read = _told_by("tensorflow", getter)
+    return lambda: count if (count := read()) != cores() else 0
 
 
 def _checks_numerics() -> bool:

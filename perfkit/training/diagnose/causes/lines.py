@@ -227,9 +227,16 @@ def _stub(layer: Any) -> Callable[..., Any]:
                 # One number is enough; a sum of all would overflow in float16.
                 value += zero * tf.cast(tf.reshape(tensor, [-1])[0], tf.float32)
         batch = tf.shape(tensors[0])[0] if tensors[0].shape.rank else 1
-        return tf.nest.map_structure(
-            lambda spec: spec and _filled(spec, value, batch), shapes[key]
-        )
+
+        def filled(spec: Any) -> Any:
+            if spec is None:
+                return None
+            if spec.shape.rank is None or None in tuple(spec.shape)[1:]:
+                raise BadParameterError(_OPEN)
+            sizes = [batch if size is None else size for size in spec.shape]
+            return tf.fill(sizes, tf.cast(value, spec.dtype))
+
+        return tf.nest.map_structure(filled, shapes[key])
 
     return call
 
@@ -248,15 +255,6 @@ def _shapes(layer: Any, call: Callable[[], Any]) -> Any:
     # The losses that it added belong to that graph.
     layer._clear_losses()
     return specs
-
-
-def _filled(spec: Any, value: Any, batch: Any) -> Any:
-    import tensorflow as tf
-
-    if spec.shape.rank is None or None in tuple(spec.shape)[1:]:
-        raise BadParameterError(_OPEN)
-    sizes = [batch if size is None else size for size in spec.shape]
-    return tf.fill(sizes, tf.cast(value, spec.dtype))
 
 
 # What leaves the work of a line out proves no cause: it shows what a fix can bring.

@@ -339,28 +339,25 @@ def epoch_boundary(facts: Facts) -> Candidates:
                 apply=one_iterator,
             )
         return
-    if reason := _no_endless(facts):
-        yield Untested(reason)
-        return
-    yield _watcher(
-        name=ENDLESS,
-        changes="The data repeat without end, so one iterator serves all epochs.",
-        fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
-        apply=without_end,
-        own_pauses=True,
-    )
-
-
-def _no_endless(facts: Facts) -> str:
     if facts.data != "tf.data":
-        return f"Keras makes its own iterator over this kind of data ({facts.data})"
-    if facts.endless:
-        return "with steps_per_epoch, one iterator already serves all epochs"
-    if not facts.steps:
-        return "the number of steps in an epoch is unknown: give steps_per_epoch"
-    if facts.steps % max(1, facts.steps_per_execution):
-        return f"{facts.steps} steps are not a multiple of steps_per_execution"
-    return ""
+        data = f"this kind of data ({facts.data})"
+        yield Untested(f"Keras makes its own iterator over {data}")
+    elif facts.endless:
+        yield Untested("with steps_per_epoch, one iterator already serves all epochs")
+    elif not facts.steps:
+        reason = "the number of steps in an epoch is unknown: give steps_per_epoch"
+        yield Untested(reason)
+    elif facts.steps % max(1, facts.steps_per_execution):
+        reason = f"{facts.steps} steps are not a multiple of steps_per_execution"
+        yield Untested(reason)
+    else:
+        yield _watcher(
+            name=ENDLESS,
+            changes="The data repeat without end, so one iterator serves all epochs.",
+            fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
+            apply=without_end,
+            own_pauses=True,
+        )
 
 
 def without_end(training: Training) -> None:

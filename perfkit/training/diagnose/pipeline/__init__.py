@@ -184,20 +184,6 @@ _DRAWS = ("Random", "Rng", "StatefulStandardNormal")
 _BRANCHES = ("If", "While", "Case", "Switch")
 
 
-def _doing(functions: Iterable[Any]) -> dict[str, Any]:
-    """Return what functions and the functions in them do, by the names in ``stage``."""
-    operations = {name for function in functions for name in _operations(function)}
-    return {
-        "random": any(map(_draws, operations)),
-        "stateful": any(_is_stateful(name) for name in operations),
-        "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
-        "branches": any(name.endswith(_BRANCHES) for name in operations),
-        "reads": any(name.startswith(_READS) for name in operations),
-        "records": any(name.startswith(_RECORDS) for name in operations)
-        and not any(name.startswith(_WORKS) for name in operations),
-    }
-
-
 def _operations(function: Any) -> Iterator[str]:
     """The names of all operations, those in branches and inner functions too."""
     definition = function.graph.as_graph_def()
@@ -264,7 +250,17 @@ def stage(
         * ``"line"``: file, cell and line that made it; empty where nobody noted that.
     """
     kind_name, parts = kind(dataset), list(beneath(dataset)) if source else [dataset]
-    does = _doing(function for part in parts for function in functions(part))
+    traced = (function for part in parts for function in functions(part))
+    operations = {name for function in traced for name in _operations(function)}
+    does: dict[str, Any] = {
+        "random": any(map(_draws, operations)),
+        "stateful": any(map(_is_stateful, operations)),
+        "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
+        "branches": any(name.endswith(_BRANCHES) for name in operations),
+        "reads": any(name.startswith(_READS) for name in operations),
+        "records": any(name.startswith(_RECORDS) for name in operations)
+        and not any(name.startswith(_WORKS) for name in operations),
+    }
     # Files may stay in one order where what they hold is shuffled.
     ordered = kind_name == "interleave" and shuffled
     if not ordered and any(kind(part) == "shuffle" for part in parts):
