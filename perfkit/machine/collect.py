@@ -66,9 +66,7 @@ def machine(root: Path = Path("/")) -> Machine:
 
 def _describe(root: Path, names: tuple[str, ...]) -> Machine:
     cores = psutil.cpu_count() or 1
-    # From the system's own file where psutil finds none.
-    present = call_or_none(lambda: int(psutil.virtual_memory().total))
-    memory = present or amounts_of(root / "proc/meminfo").get("MemTotal", 0)
+    memory = call_or_none(lambda: int(psutil.virtual_memory().total)) or 0
     driver, gpus, no_gpu = nvml.gpus()
     on_bus = _nvidia_cards(root)
     if driver and driver.problem == "not loaded" and on_bus == 0:

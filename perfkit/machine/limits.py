@@ -89,13 +89,7 @@ def memory_free(root: Path, available: int) -> int:
 
     Where nothing limits it, all that are available.
     """
-    limits = _memory_limits(root)
-    free = (
-        max(0, limit - used_bytes)
-        for limit, used_bytes in limits
-        if used_bytes is not None
-    )
-    return min([available, *free])
+    return min([available, *(free for _, free in _memory_limits(root))])
 
 
 def free_bytes() -> int:
@@ -103,17 +97,17 @@ def free_bytes() -> int:
     return memory_free(Path("/"), psutil.virtual_memory().available)
 
 
-def _memory_limits(root: Path) -> Iterator[tuple[int, int | None]]:
-    """Bytes that each group with a limit may use, and uses; None if not known.
+def _memory_limits(root: Path) -> Iterator[tuple[int, int]]:
+    """Bytes that each group with a limit may use, and those of them that are free.
 
     Cached files count as free.
     """
     for folder in _groups(root):
         if limit := number_of(folder / "memory.max"):
-            used_bytes = number_of(folder / "memory.current")
             amounts = amounts_of(folder / "memory.stat")
             cached = amounts.get("inactive_file", 0) + amounts.get("active_file", 0)
-            yield limit, None if used_bytes is None else max(0, used_bytes - cached)
+            used_bytes = max(0, (number_of(folder / "memory.current") or 0) - cached)
+            yield limit, max(0, limit - used_bytes)
 
 
 def _groups(root: Path) -> Iterator[Path]:

@@ -108,8 +108,7 @@ def cores() -> int:
 
 def _threads(kind: str) -> Callable[[], object]:
     """Read a number of threads; 0 for what TensorFlow would take by itself."""
-    getter = f"config.threading.get_{kind}_op_parallelism_threads"
-    read = _told_by("tensorflow", getter)
+    read = _told_by(f"config.threading.get_{kind}_op_parallelism_threads")
     return lambda: count if (count := read()) != cores() else 0
 
 
@@ -123,9 +122,9 @@ def _checks_numerics() -> bool:
     return any(type(owner).__name__ == "CheckNumericsCallback" for owner in owners)
 
 
-def _told_by(module: str, path: str) -> Callable[[], object]:
-    """What a function of a module says, once that has been imported."""
-    return lambda: attrgetter(path)(import_module(module))()
+def _told_by(path: str) -> Callable[[], object]:
+    """What a function of TensorFlow says, once that has been imported."""
+    return lambda: attrgetter(path)(import_module("tensorflow"))()
 
 
 # ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
@@ -133,7 +132,7 @@ SETTINGS = (
     Setting(
         "eager",
         "tf.config.run_functions_eagerly(True)",
-        _told_by("tensorflow", "config.functions_run_eagerly"),
+        _told_by("config.functions_run_eagerly"),
         ("tf.config.experimental_run_functions_eagerly",),
     ),
     Setting("debugging", "tf.debugging.enable_check_numerics()", _checks_numerics),
@@ -145,17 +144,15 @@ SETTINGS = (
     Setting(
         "debugging",
         "tf.debugging.set_log_device_placement(True)",
-        _told_by("tensorflow", "debugging.get_log_device_placement"),
+        _told_by("debugging.get_log_device_placement"),
     ),
-    Setting(
-        "threads",
-        "tf.config.threading.set_intra_op_parallelism_threads({})",
-        _threads("intra"),
-    ),
-    Setting(
-        "threads",
-        "tf.config.threading.set_inter_op_parallelism_threads({})",
-        _threads("inter"),
+    *(
+        Setting(
+            "threads",
+            f"tf.config.threading.set_{kind}_op_parallelism_threads({{}})",
+            _threads(kind),
+        )
+        for kind in ("intra", "inter")
     ),
 )
 
