@@ -405,12 +405,7 @@ def visible_gpus(
     return visible if by_bus or alike or not visible else None
 
 
-def computing(
-    gpus: Sequence[Gpu], environment: Mapping[str, str]
-) -> tuple[int | None, Gpu | None]:
-    """TensorFlow's first GPU: the driver's number of it, and what it is.
-
-    None and None where programs see no GPU, or it is not known which is the first.
-    """
+def computing(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Gpu | None:
+    """TensorFlow's first GPU; None where programs see none, or unknown which is it."""
     visible = visible_gpus(gpus, environment)
-    return (visible[0], gpus[visible[0]]) if visible else (None, None)
+    return gpus[visible[0]] if visible else None

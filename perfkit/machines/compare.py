@@ -406,7 +406,7 @@ def _readings(side: Side) -> dict[str, Any]:
     machine, readings = side.machine, dict[str, Any]()
     roots = {
         "machine": machine,
-        "gpu": computing(machine.gpus, machine.environment)[1],
+        "gpu": computing(machine.gpus, machine.environment),
         "gpus": ", ".join(gpu.name for gpu in machine.gpus[:8]) or "none",
         "others": side.cores_of_others,
     }

@@ -123,7 +123,7 @@ class Microbenchmarks(Experiment):
                 refused |= dict.fromkeys(work.JPEGS, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
-        _, card = computing(gpus_here()[0], os.environ)
+        card = computing(gpus_here()[0], os.environ)
         hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, hardware.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))

@@ -172,10 +172,8 @@ def observers(facts: Facts) -> Candidates:
 def group(facts: Facts) -> str:
     """The name of the change that leaves out all; "" where there is one at most."""
     watching = [name for name in facts.callbacks if name not in LEFT_OUT]
-    several = len(watching) + sum(
-        map(bool, (facts.metrics, facts.progress, facts.validation))
-    )
-    return WITHOUT_OBSERVERS if several > 1 else ""
+    others = filter(None, (facts.metrics, facts.progress, facts.validation))
+    return WITHOUT_OBSERVERS if len([*watching, *others]) > 1 else ""
 
 
 def _without(facts: Facts, index: int, after: str) -> Change:
@@ -183,10 +181,8 @@ def _without(facts: Facts, index: int, after: str) -> Change:
     before = facts.callbacks[:index].count(name)
     label = f"{name} ({before + 1})" if before else name
     if steering := name in facts.steering:
-        do, fix = (
-            f"Let `{label}` do less",
-            f"Let {label} do less, or call it less often.",
-        )
+        do = f"Let `{label}` do less"
+        fix = f"Let {label} do less, or call it less often."
     else:
         less = _REMEDY.get(name, "once an epoch instead of once a batch")
         do = f"Remove `{label}`, or let it do less"
