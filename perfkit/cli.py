@@ -306,7 +306,8 @@ def _passport(args: Namespace) -> int:
     _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
-    return DONE if passport.has_rates else FAILED
+    measured = (*passport.microbenchmarks, *passport.trainings)
+    return DONE if any(part.rate for part in measured) else FAILED
 
 
 def _class(args: Namespace) -> int:

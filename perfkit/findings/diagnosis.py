@@ -134,11 +134,6 @@ class Cause:
     ceiling: bool = False
     at_least: bool = False
 
-    @property
-    def to_type(self) -> str:
-        """The fix, and under it each place with what stands there and what to write."""
-        return "\n".join([self.fix, *map(str, self.edits)])
-
 
 @dataclass(frozen=True, kw_only=True)
 class Together:

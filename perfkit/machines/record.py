@@ -92,12 +92,6 @@ class Passport(Saved):
     budget_s: float
     stopped: bool = False
 
-    @property
-    def has_rates(self) -> bool:
-        """Whether anything was measured."""
-        rates = [benchmark.rate for benchmark in self.microbenchmarks]
-        return any((*rates, *(training.rate for training in self.trainings)))
-
 
 # More cannot be told apart on a chart.
 MOST_SAMPLES = 300
