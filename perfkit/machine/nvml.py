@@ -298,7 +298,12 @@ class GpuReader:
         ``throttle_reasons``, the link's generation and width those of the moment.
         """
         if self._cards is None:
-            self._cards = _open_cards()
+            self._cards = {}
+            with contextlib.suppress(RefusedError):
+                ask("Init")
+                for number in range(int(_value(ask("DeviceGetCount")))):
+                    with contextlib.suppress(RefusedError):
+                        self._cards[number] = ask("DeviceGetHandleByIndex", number)
         values = dict[str, float]()
         for number, card in tuple(self._cards.items()):
             for name, read in READINGS.items():
@@ -316,14 +321,3 @@ class GpuReader:
         if self._cards is not None:
             _close()
         self._cards = None
-
-
-def _open_cards() -> dict[int, Card]:
-    """Open the library: every card that it gives access to, by its number."""
-    cards = dict[int, Card]()
-    with contextlib.suppress(RefusedError):
-        ask("Init")
-        for number in range(int(_value(ask("DeviceGetCount")))):
-            with contextlib.suppress(RefusedError):
-                cards[number] = ask("DeviceGetHandleByIndex", number)
-    return cards

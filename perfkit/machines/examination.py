@@ -263,7 +263,12 @@ def report(examination: Examination) -> Report:
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
     well = (check.title for check in examination.checks if check.status == "ok")
-    finding = examination.microbenchmarks
+    folds = [Fold("What is ok", tuple(dict.fromkeys(well)))]
+    if finding := examination.microbenchmarks:
+        parts_report = finding.report
+        tables = (parts_report.table,) if parts_report.table else ()
+        headline = (parts_report.verdict.headline,)
+        folds += [Fold("How fast each part is", headline, tables), *parts_report.folds]
     return Report(
         verdict=Verdict(
             headline=sentences[0],
@@ -276,18 +281,8 @@ def report(examination: Examination) -> Report:
             *examination.missed,
             *["It was stopped before all checks were done."] * examination.stopped,
         ),
-        folds=(
-            Fold("What is ok", tuple(dict.fromkeys(well))),
-            *(_parts(finding.report) if finding else ()),
-        ),
+        folds=tuple(folds),
     )
-
-
-def _parts(report: Report) -> Iterator[Fold]:
-    """How fast each part is: a report within this one."""
-    tables = (report.table,) if report.table else ()
-    yield Fold("How fast each part is", (report.verdict.headline,), tables)
-    yield from report.folds
 
 
 def _check(check: Check) -> str:

@@ -54,12 +54,16 @@ _REMEDIES = {
 
 def verdict_of(diagnosis: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
-    if diagnosis.step is None:
+    step = diagnosis.step
+    if step is None:
         return with_account(diagnosis, _not_measured(diagnosis))
     verdict = _to_do(diagnosis) or _nothing_to_do(diagnosis)
-    verdict = replace(
-        verdict, because=tuple(because(diagnosis)), facts=tuple(_facts(diagnosis))
-    )
+    if units.is_known(step.low, step.high):
+        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
+        # No other table has it.
+        fact = Fact("A step, unchanged", median, f"{low} to {high}")
+        verdict = replace(verdict, facts=(fact,))
+    verdict = replace(verdict, because=tuple(because(diagnosis)))
     return with_account(diagnosis, verdict)
 
 
@@ -289,14 +293,6 @@ def _step(diagnosis: Diagnosis) -> str:
     if step is None or not units.is_known(step.low, step.high):
         return "The time of a step is not known yet"
     return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
-
-
-def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
-    """The numbers that the verdict rests on and that no other table has."""
-    step = diagnosis.step
-    if step and units.is_known(step.low, step.high):
-        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
-        yield Fact("A step, unchanged", median, f"{low} to {high}")
 
 
 def because(diagnosis: Diagnosis) -> Iterator[str]:
