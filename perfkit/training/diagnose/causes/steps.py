@@ -45,29 +45,20 @@ from perfkit.training.diagnose.training import Training, see_every_step
 _OF_INPUT = "tf.data."
 
 
-def left_off(
-    facts: Facts,
-    cause: str,
-    name: str,
-    changes: str,
-    subject: str = "The training then",
-) -> Iterator[Change]:
+def left_off(facts: Facts, cause: str, name: str, changes: str) -> Iterator[Change]:
     """Leave off all settings that slow the training and belong to one cause.
 
     ``{}`` stands for their lines in ``changes``.
     """
-    lines = facts.settings.get(cause)
-    if not lines:
-        return
-    listed = " and ".join(f"`{line}`" for line in lines)
-    yield Change(
-        name=name,
-        changes=changes.format(listed),
-        fix=f"Delete {listed}.",
-        subject=subject,
-        before=functools.partial(settings.leave_off, cause),
-        after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
-    )
+    if lines := facts.settings.get(cause):
+        listed = " and ".join(f"`{line}`" for line in lines)
+        yield Change(
+            name=name,
+            changes=changes.format(listed),
+            fix=f"Delete {listed}.",
+            before=functools.partial(settings.leave_off, cause),
+            after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
+        )
 
 
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
@@ -77,35 +68,31 @@ def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
         yield from delete(code, only(code.calls_of(name)))
 
 
-DEBUGGING = KnownCause(
-    id="debugging",
-    kind="defect",
+def _of_settings(cause: str, name: str, changes: str, **known: Any) -> KnownCause:
+    return KnownCause(
+        id=cause,
+        kind="defect",
+        offer=functools.partial(left_off, cause=cause, name=name, changes=changes),
+        edit=functools.partial(_delete_settings, cause=cause),
+        everywhere=True,
+        **known,
+    )
+
+
+DEBUGGING = _of_settings(
+    "debugging",
+    name="without debugging",
+    changes="Debugging stays off: {}.",
     do="Turn debugging off",
     means="a debug setting is on",
-    offer=functools.partial(
-        left_off,
-        cause="debugging",
-        name="without debugging",
-        changes="Debugging stays off: {}.",
-        subject="Without it the training",
-    ),
-    edit=functools.partial(_delete_settings, cause="debugging"),
     masks=True,
-    everywhere=True,
 )
-THREADS = KnownCause(
-    id="threads",
-    kind="defect",
+THREADS = _of_settings(
+    "threads",
+    name="default threads",
+    changes="TensorFlow uses one thread per core, without {}.",
     do="Let TensorFlow choose the number of threads",
     means="a setting gives it more or fewer threads than there are cores",
-    offer=functools.partial(
-        left_off,
-        cause="threads",
-        name="default threads",
-        changes="TensorFlow uses one thread per core, without {}.",
-    ),
-    edit=functools.partial(_delete_settings, cause="threads"),
-    everywhere=True,
 )
 
 _GRAPH = "graph"
