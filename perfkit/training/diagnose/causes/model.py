@@ -222,10 +222,10 @@ def batch(facts: Facts) -> Candidates:
     fitting = [times for times in _TIMES if times <= largest]
     if not fitting:
         yield Untested("one batch already holds all the data")
-    note = "; callbacks see as many batches as before" if facts.callbacks else ""
     if not facts.counted and facts.steps_per_execution > 1:
         yield Untested(UNCOUNTED)
         return
+    note = "; callbacks see as many batches as before" if facts.callbacks else ""
     for times in fitting:
         size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
         yield Change(
@@ -269,12 +269,11 @@ SMALL_BATCH = KnownCause(
 )
 
 _WORTH_TRYING = ("faster", "open")
-# What a step of the user's own has to do besides.
-_SCALED = {
-    BFLOAT16: "",
-    FLOAT16: " Your own `train_step` must use `optimizer.scale_loss(loss)`, because "
-    "the optimizer divides the gradients by that scale.",
-}
+# What a step of the user's own has to do besides, in float16.
+_SCALED = (
+    " Your own `train_step` must use `optimizer.scale_loss(loss)`, because the "
+    "optimizer divides the gradients by that scale."
+)
 
 
 def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
@@ -283,10 +282,9 @@ def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
         yield Untested(f"the model already has a policy: {facts.policy}")
         return
     machine = machine or precision.read_hardware()
-    expectations = {
-        name: expected(PRECISIONS[name], machine) for name in (BFLOAT16, FLOAT16)
-    }
-    trying = [n for n in expectations if expectations[n].expect in _WORTH_TRYING]
+    names = BFLOAT16, FLOAT16
+    expectations = {name: expected(PRECISIONS[name], machine) for name in names}
+    trying = [n for n in names if expectations[n].expect in _WORTH_TRYING]
     for policy in trying:
         yield Change(
             name=policy,
@@ -294,7 +292,7 @@ def precisions(facts: Facts, machine: Hardware | None = None) -> Candidates:
             "weights stay float32.",
             fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
             'give its last layer dtype="float32", and watch the loss.'
-            f"{_SCALED[policy]}",
+            f"{_SCALED if policy == FLOAT16 else ''}",
             do=f"Train with {PRECISIONS[policy].dtype}",
             before=functools.partial(use_policy, policy),
             combines=False,
