@@ -123,7 +123,8 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
     ],
     # What others hold is held against the memory.
     hardware.other_programs: [
-        (held(*computers.desktop(), busy=0.1), "shared-gpu:ok"),
+        # A desktop holds a little.
+        (held(python(0.5), python(0.3), busy=0.1), "shared-gpu:ok"),
         *[(held(python(gigabytes)), f"shared-gpu:{status}", "in use by python")
           for gigabytes, status in ((2, "ok"), (4, "warn"), (15, "fail"))],
         # What this process holds or does is not somebody else.
