@@ -299,36 +299,29 @@ _AS_IT_IS = "the first FAIL says why"
 def answer(machine: Machine, checks: Sequence[Check]) -> str:
     """Say in a sentence whether TensorFlow can use a GPU, and how that is known."""
     fails = [check for check in checks if check.status == "fail"]
+    start, gpus = machine.start or Start(), _name_gpus(machine)
     if any(check.id == "no-tensorflow" for check in fails):
         return "TensorFlow is not installed here, so nothing can be trained."
-    if machine.start and machine.start.devices:
-        return _describe_start(machine)
-    if machine.start and machine.start.problem:
+    if start.devices:
+        on_gpu = [p for p in start.proofs if p.device.startswith("GPU")]
+        if on_gpu and all(map(is_right, on_gpu)):
+            return f"TensorFlow can use {gpus}: it computed correctly there."
+        if any(device.startswith("GPU") for device in start.devices):
+            return f"TensorFlow finds {gpus}, but no correct result is shown."
+        finds = f"does not find {gpus}" if machine.gpus else "finds no GPU here"
+        return f"{_PROCESSOR}: it {finds}."
+    if start.problem:
         return "TensorFlow did not start here."
     if not machine.gpus:
         silent = any(check.id in SILENCES.values() for check in fails)
         without = f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}"
         return f"{without if silent else base.without_gpu(machine)}."
     if fails:
-        return f"TensorFlow cannot use {_name_gpus(machine)}: {_AS_IT_IS}."
+        return f"TensorFlow cannot use {gpus}: {_AS_IT_IS}."
     return (
-        f"TensorFlow can probably use {_name_gpus(machine)}; `perfkit doctor --probe` "
-        "lets it compute there."
+        f"TensorFlow can probably use {gpus}; `perfkit doctor --probe` lets it compute "
+        "there."
     )
-
-
-def _describe_start(machine: Machine) -> str:
-    """What TensorFlow itself showed as it was started."""
-    assert machine.start
-    on_gpu = [p for p in machine.start.proofs if p.device.startswith("GPU")]
-    if on_gpu and all(map(is_right, on_gpu)):
-        return f"TensorFlow can use {_name_gpus(machine)}: it computed correctly there."
-    if any(device.startswith("GPU") for device in machine.start.devices):
-        gpus = _name_gpus(machine)
-        return f"TensorFlow finds {gpus}, but no correct result is shown."
-    if machine.gpus:
-        return f"{_PROCESSOR}: it does not find {_name_gpus(machine)}."
-    return f"{_PROCESSOR}: it finds no GPU here."
 
 
 def _name_gpus(machine: Machine) -> str:

@@ -15,6 +15,8 @@ from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, e
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
 _RETRACING = "retracing"
+# What a cause has of the change that proved it.
+_SHARED = ("cause", "fix", "do", "mind", "subject", "group", "ceiling", "at_least")
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -169,19 +171,12 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     if not units.is_known(compared.low, compared.high):
         how_fast = f"faster, by how much is not known yet ({rounds(compared)})"
     return Cause(
-        cause=change.cause,
         change=change.name,
         kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
         evidence=f"{change.means}{change.changes} That runs {how_fast}.",
-        fix=change.fix,
-        do=change.do,
-        mind=change.mind,
-        subject=change.subject,
-        group=change.group,
-        ceiling=change.ceiling,
-        at_least=change.at_least,
         grade="inferred" if inferred else "measured here",
+        **{name: getattr(change, name) for name in _SHARED},
     )
 
 
