@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
@@ -290,28 +290,24 @@ def _values(
     trainings: Iterable[Training], rates: Iterable[BenchmarkRate]
 ) -> Iterator[tuple[Key, Value]]:
     for training in trainings:
-        step = Value(
-            value=training.seconds,
-            low=training.low,
-            high=training.high,
-            trials=training.trials,
-            missing=training.missing,
-        )
+        step = Value(value=training.seconds, **_shared(training))
         yield (training.title, STEP), step
         for part in training.parts:
             yield (training.title, part.name), _part(step, part)
     for rate in rates:
         value = Value(
             value=rate.rate,
-            low=rate.low,
-            high=rate.high,
             unit=one_line(rate.unit, 20),
-            trials=rate.trials,
             # A disk that cannot be read past its memory is another measurement.
             task=rate.what if rate.group == "disk" else "",
-            missing=rate.missing,
+            **_shared(rate),
         )
         yield ("", rate.name), value
+
+
+def _shared(measured: Training | BenchmarkRate) -> dict[str, Any]:
+    names = ("low", "high", "trials", "missing")
+    return {name: getattr(measured, name) for name in names}
 
 
 def _part(step: Value, part: Part) -> Value:
