@@ -262,7 +262,7 @@ WINDOW_S = 0.3
 # Fewer cores than this are a clock that ticks, or a window that is drawn.
 _NAMED_FROM = 0.1
 _MOST_NAMED = 5
-_WANTED = ["ppid", "name", "cpu_percent"]
+_WANTED = ["name", "cpu_percent"]
 # Guest time is counted in user time already; stolen time is no program's.
 _NOT_BUSY = ("idle", "iowait", "steal", "guest", "guest_nice")
 
@@ -280,10 +280,12 @@ def load(root: Path) -> Load:
     )
     times = call_or_none(psutil.cpu_times_percent)
     programs = call_or_none(lambda: list(psutil.process_iter(_WANTED))) or []
-    family = _own_processes({p.pid: p.info["ppid"] or 0 for p in programs})
+    started = call_or_none(lambda: psutil.Process().children(recursive=True)) or []
+    # What this process and those that it started do is not what others do.
+    family = {os.getpid(), *(process.pid for process in started)}
     cores = call_or_none(psutil.cpu_count)
     # All are 0 where no time passed.
-    if not times or not any(times) or not cores or not family:
+    if not times or not any(times) or not cores or not programs:
         return current
     shares = times._asdict().items()
     busy = sum(share for name, share in shares if name not in _NOT_BUSY) * cores / 100
@@ -302,13 +304,3 @@ def load(root: Path) -> Load:
     )
     # Counters are not read all at once, so a difference may come out below 0.
     return replace(current, others=round(max(0.0, busy), 3), top=top)
-
-
-def _own_processes(parents: Mapping[int, int]) -> set[int]:
-    """This process and all that it started: what they do is not what others do."""
-    family = {os.getpid()}
-    children = family
-    while children:
-        children = {n for n, parent in parents.items() if parent in children} - family
-        family = family | children
-    return family & parents.keys()

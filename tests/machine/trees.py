@@ -222,9 +222,17 @@ class System:
         return Times(busy, 100 - busy, guest=busy)
 
     def process_iter(self, _):
-        for number, name, parent, cores in self.processes:
-            info = {"name": name, "ppid": parent, "cpu_percent": 100 * cores}
+        for number, name, _, cores in self.processes:
+            info = {"name": name, "cpu_percent": 100 * cores}
             yield types.SimpleNamespace(pid=number, info=info)
+
+    def Process(self):
+        family, started = {os.getpid()}, []
+        for number, _, parent, _ in self.processes:
+            if parent in family:
+                family.add(number)
+                started.append(types.SimpleNamespace(pid=number))
+        return types.SimpleNamespace(children=lambda recursive: started)
 
 
 # Shares of the time of all cores, as psutil gives them.
