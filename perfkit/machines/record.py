@@ -47,13 +47,6 @@ class BenchmarkRate(Microbenchmark):
     trials: int = 0
     missing: str = ""
 
-    @property
-    def share(self) -> float | None:
-        """The rate as a share of what theory allows; None where one is unknown."""
-        if self.rate is None or self.limit is None:
-            return None
-        return self.rate / self.limit
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Passport(Saved):

@@ -70,11 +70,11 @@ def _rate(benchmark: BenchmarkRate) -> str:
     text = units.rate(rate, benchmark.unit)
     if low is not None and high is not None:
         text = units.rate_between(rate, low, high, benchmark.unit)
-    if benchmark.share is None:
+    if benchmark.limit is None:
         return text
     # What is beyond its limit says that the limit was taken too low.
-    share = f"{units.percent(benchmark.share)} of" if benchmark.share <= 1 else "beyond"
-    return f"{text}, {share} its limit"
+    share = min(1.0, rate / benchmark.limit)
+    return f"{text}, {units.percent(share)} of its limit"
 
 
 def preview(size: int) -> str:

@@ -140,7 +140,11 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
 
 def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     open_yet = (*diagnosis.left_open, *diagnosis.unmeasured)
-    step, warnings = _step(diagnosis), (*_between(diagnosis), *_disturbance(diagnosis))
+    step, measured = "The time of a step is not known yet", diagnosis.step
+    if measured and units.is_known(measured.low, measured.high):
+        ends = measured.low, measured.high
+        step = f"A step takes {units.roughly(measured.median_s, *ends, _short)}"
+    warnings = (*_between(diagnosis), *_disturbance(diagnosis))
     if open_yet or not diagnosis.healthy:
         text = (
             f"{step}; {_quoted(open_yet)} may bring more." if open_yet else f"{step}."
@@ -286,13 +290,6 @@ def _next(best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
 
 def _again(diagnosis: Diagnosis) -> str:
     return f"Run again with {as_budget(2 * diagnosis.budget_s, diagnosis.training)}."
-
-
-def _step(diagnosis: Diagnosis) -> str:
-    step = diagnosis.step
-    if step is None or not units.is_known(step.low, step.high):
-        return "The time of a step is not known yet"
-    return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
 
 
 def because(diagnosis: Diagnosis) -> Iterator[str]:
