@@ -63,14 +63,6 @@ class Examination(Shown):
         start = self.machine.start
         return start.problem if start else "TensorFlow was not started."
 
-    def summary(self) -> str:
-        """How many checks are well, and which the machine gives no answer to."""
-        well = sum(check.status == "ok" for check in self.checks)
-        text = f"{well} {'check is' if well == 1 else 'checks are'} ok."
-        titles = (c.title for c in self.checks if c.status == "unknown")
-        unknown = dict.fromkeys(titles)
-        return f"{text} Not known here: {'; '.join(unknown)}." if unknown else text
-
     def to_json(self) -> str:
         """The machine and its checks, for a program."""
         from msgspec import json
@@ -261,7 +253,11 @@ def report(examination: Examination) -> Report:
         sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
-    well = (check.title for check in examination.checks if check.status == "ok")
+    well = [check.title for check in examination.checks if check.status == "ok"]
+    count = f"{len(well)} {'check is' if len(well) == 1 else 'checks are'} ok."
+    unknown = (c.title for c in examination.checks if c.status == "unknown")
+    if titles := "; ".join(dict.fromkeys(unknown)):
+        count += f" Not known here: {titles}."
     folds = [Fold("What is ok", tuple(dict.fromkeys(well)))]
     if finding := examination.microbenchmarks:
         parts_report = finding.report
@@ -276,7 +272,7 @@ def report(examination: Examination) -> Report:
         ),
         table=Table("This machine", ("part", "what it is"), parts(examination.machine)),
         besides=(
-            examination.summary(),
+            count,
             *examination.missed,
             *["It was stopped before all checks were done."] * examination.stopped,
         ),
