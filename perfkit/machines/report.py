@@ -35,8 +35,10 @@ def passport_report(passport: Passport) -> Report:
     label, when = passport.label or "a machine", minute(passport.recorded)
     trainings = []
     for training in passport.trainings:
-        parts = [seconds_between(part) for part in training.parts]
-        trainings.append((training.title, training.step, *(parts or _NO_PARTS)))
+        step, *parts = map(seconds_between, (training, *training.parts))
+        if training.missing:
+            step += f". {training.missing}"
+        trainings.append((training.title, step, *(parts or _NO_PARTS)))
     rates = tuple((rate.name, _rate(rate)) for rate in passport.microbenchmarks)
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
