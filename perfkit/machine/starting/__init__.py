@@ -16,7 +16,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from perfkit import units
 from perfkit.errors import installing
@@ -169,25 +169,17 @@ def _text_of(file: IO[bytes]) -> str:
     return file.read(_KEPT).decode(errors="replace")
 
 
-class Pattern(NamedTuple):
-    """One kind of line: what is found in it, its weight, and what it means."""
-
-    text: re.Pattern[str]
-    weight: Weight
-    meaning: str
-
-
-def explained(message: str) -> Pattern | None:
-    """Find what a message of the log means; None where nobody has explained it."""
-    return next((p for p in patterns() if p.text.search(message)), None)
+def explained(message: str) -> tuple[Weight, str] | None:
+    """How much a message of the log matters, and what it means; None for unknown."""
+    return next((told for text, told in patterns() if text.search(message)), None)
 
 
 @functools.cache
-def patterns() -> tuple[Pattern, ...]:
+def patterns() -> tuple[tuple[re.Pattern[str], tuple[Weight, str]], ...]:
     """All kinds of line that are known, in the order in which they are looked for."""
     table = files(__package__).joinpath("patterns.toml").read_text(encoding="utf-8")
     return tuple(
-        Pattern(re.compile(text), weight, meaning)
+        (re.compile(text), (weight, meaning))
         for text, (weight, meaning) in tomllib.loads(table).items()
     )
 
@@ -220,12 +212,12 @@ def explain_log(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     for text in _ESCAPE.sub("", log).splitlines():
         message = _HEAD.sub("", text).strip()
         # It is looked up as it was said: a user's name may be a word of the message.
-        pattern = explained(message)
-        if pattern is None or pattern.weight == "harmless":
+        weight, meaning = explained(message) or ("harmless", "")
+        if weight == "harmless":
             continue
         line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
         line = " ".join(environment.anonymize(line, hidden, _LONGEST_LINE).split())
-        note = Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
+        note = Said(line=line, meaning=meaning, weight=weight)
         lines.setdefault(_NUMBER.sub("#", line), note)
     return tuple(lines.values())[:_MOST_LINES]
 
