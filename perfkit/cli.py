@@ -306,8 +306,9 @@ def _passport(args: Namespace) -> int:
     _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
-    measured = (*passport.microbenchmarks, *passport.trainings)
-    return DONE if any(part.rate for part in measured) else FAILED
+    rates = [training.rate for training in passport.trainings]
+    rates += [benchmark.rate for benchmark in passport.microbenchmarks]
+    return DONE if any(rates) else FAILED
 
 
 def _class(args: Namespace) -> int:

@@ -35,7 +35,8 @@ def passport_report(passport: Passport) -> Report:
     label, when = passport.label or "a machine", minute(passport.recorded)
     trainings = []
     for training in passport.trainings:
-        step, *parts = map(seconds_between, (training, *training.parts))
+        step = seconds_between(training)
+        parts = [seconds_between(part) for part in training.parts]
         if training.missing:
             step += f". {training.missing}"
         trainings.append((training.title, step, *(parts or _NO_PARTS)))

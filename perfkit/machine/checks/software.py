@@ -112,8 +112,8 @@ def unseen_libraries(machine: Machine) -> Iterator[Check]:
 
 
 # The cuDNN that TensorFlow was built with, by the first two numbers of its version.
-_CUDNN = dict.fromkeys([(2, 16), (2, 17)], "8.9")
-_CUDNN |= dict.fromkeys([(2, 18), (2, 19), (2, 20), (2, 21)], "9.3")
+_CUDNN: dict[tuple[int, ...], str] = {(2, 16): "8.9", (2, 17): "8.9"}
+_CUDNN |= {(2, number): "9.3" for number in (18, 19, 20, 21)}
 
 
 def old_cudnn(machine: Machine) -> Iterator[Check]:

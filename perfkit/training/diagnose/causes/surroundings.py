@@ -12,7 +12,7 @@ import ast
 import functools
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from perfkit.findings.diagnosis import (
@@ -92,7 +92,7 @@ def one_iterator(training: Training) -> None:
     """
     import tensorflow as tf
 
-    real = tf.data.Dataset.__iter__
+    real: Callable[[Any], Iterator[Any]] = tf.data.Dataset.__iter__
     # A trial asks for each epoch anew.
     if hasattr(real, _REAL):
         return
