@@ -78,15 +78,15 @@ def lines(facts: Facts) -> Candidates:
         where = str(line["where"])
         if line["why"]:
             yield Untested(line["why"], where)
-            continue
-        yield Change(
-            name=line["name"],
-            changes=f"{_INSTEAD[_kind(line)]} ({where}).",
-            fix=f"Let {where} do less.",
-            apply=functools.partial(leave_out, line=line),
-            ceiling=True,
-            leaves_out=where,
-        )
+        else:
+            yield Change(
+                name=line["name"],
+                changes=f"{_INSTEAD[_kind(line)]} ({where}).",
+                fix=f"Let {where} do less.",
+                apply=functools.partial(leave_out, line=line),
+                ceiling=True,
+                leaves_out=where,
+            )
 
 
 _INSTEAD = {
@@ -120,12 +120,6 @@ def _kind(line: Mapping[str, Any]) -> str:
     return str(line["parts"][0]).partition(" ")[0]
 
 
-def _names(line: Mapping[str, Any]) -> set[str]:
-    """Return the names in the graph: ``dense`` of ``"layer dense Dense"``."""
-    parts = (str(part).split(" ") for part in line["parts"])
-    return {name for kind, *words in parts for name in words[:1] if kind == _kind(line)}
-
-
 def _is_of(part: Any, line: Mapping[str, Any]) -> bool:
     at = getattr(part, "__dict__", {}).get(_AT)
     return bool(at == (line["file"], line["cell"], line["line"]))
@@ -137,10 +131,13 @@ def _layers(model: Any, line: Mapping[str, Any]) -> list[Any]:
     matches = [layer for layer in layers if _is_of(layer, line)]
     if not matches:
         # The line is in a layer of the user's own, whose inner layers of Keras can go.
+        # The name in the graph is ``dense`` of ``"layer dense Dense"``.
+        parts = (str(part).split(" ") for part in line["parts"])
+        names = {words[1] for words in parts if words[0] == _LAYER and words[1:]}
         matches = [
             layer
             for layer in layers
-            if layer.name in _names(line)
+            if layer.name in names
             and type(layer).__module__.partition(".")[0] == "keras"
         ]
     inner = {id(child) for layer in matches for child in _within(layer)}
