@@ -304,7 +304,9 @@ def _passport(args: Namespace) -> int:
     _say(f"Written: {file}")
     if passport.stopped:
         return INTERRUPTED
-    return DONE if passport.has_rates else FAILED
+    rates = [training.rate for training in passport.trainings]
+    rates += [benchmark.rate for benchmark in passport.microbenchmarks]
+    return DONE if any(rates) else FAILED
 
 
 def _class(args: Namespace) -> int:

@@ -11,6 +11,7 @@ from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
 from perfkit.findings.record import Edit, Finding, Verdict
 from perfkit.findings.shown import Charted, table
+from perfkit.findings.text import listed
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -82,18 +83,12 @@ class Gain:
 def line_in_words(training: str, file: str, line: int, cell: int = 0) -> str:
     """A line of a training, such as ``"nets/unet.py line 5"``.
 
-    Args:
-        training: What the training is called, as ``Diagnosis.training`` has it.
-        file: As an account has it: from the script's folder, "" for a cell.
-        line: From 1.
-        cell: Of a notebook: which cell of code, from 1; 0 for all else.
+    ``file`` is as in an account: from the script's folder, "" for a cell. ``cell`` is
+    that of a notebook, from 1; 0 for all else.
     """
     is_script = file == training.partition(":")[0]
-    where = [
-        *([] if is_script or not file else [file]),
-        *([f"cell {cell}"] if cell else []),
-    ]
-    return " ".join([*where, f"line {line}"])
+    places = "" if is_script else file, f"cell {cell}" if cell else "", f"line {line}"
+    return " ".join(filter(None, places))
 
 
 def without_line(training: str, file: str, line: int, cell: int = 0) -> str:
@@ -138,11 +133,6 @@ class Cause:
     group: str = ""
     ceiling: bool = False
     at_least: bool = False
-
-    @property
-    def to_type(self) -> str:
-        """The fix, and under it each place with what stands there and what to write."""
-        return "\n".join([self.fix, *map(str, self.edits)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,23 +259,18 @@ class Diagnosis(Charted):
         """What no change of a whole group can bring, a sentence each."""
         watching = ("callbacks", "metrics", "validation", "progress")
         observers = [name for name in watching if self.facts.get(name)] or watching
-        for name, parts in (
-            (WITHOUT_INPUT, ["input"]),
-            (WITHOUT_OBSERVERS, observers),
-        ):
+        groups = {WITHOUT_INPUT: ["input"], WITHOUT_OBSERVERS: observers}
+        for name, parts in groups.items():
             compared = self.compared(name)
-            if compared is None or compared.high >= MUCH:
+            # One of its changes may be shown to bring more.
+            if compared is None or not self.explained(name) <= compared.high < MUCH:
                 continue
-            if self.explained(name) > compared.high:
-                # One of its changes is shown to bring more.
-                continue
-            *first, last = [f"its {part}" for part in parts]
-            subject = f"{', '.join(first)} and {last}" if first else last
+            subject = listed(f"its {part}" for part in parts)
             subject = subject.replace("progress", "progress bar")
             share = units.percent(compared.high - 1)
             gain = f"more than {share}" if compared.high > 1 else "anything"
             if compared.high < WORTH_KNOWING:
-                pronoun = "them" if first else "it"
+                pronoun = "them" if parts[1:] else "it"
                 yield (
                     f"Nothing is wrong with {subject}: "
                     f"no change of {pronoun} brings {gain}."

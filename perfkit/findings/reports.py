@@ -329,7 +329,7 @@ def _causes(diagnosis: Diagnosis) -> Table:
             cause.kind,
             cause.evidence,
             cause.grade,
-            cause.to_type,
+            "\n".join([cause.fix, *map(str, cause.edits)]),
         )
         for cause in diagnosis.causes
     )

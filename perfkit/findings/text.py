@@ -6,6 +6,7 @@ writes to a terminal or draws do it once more, for texts that never were in a fi
 
 import functools
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,15 @@ def as_budget(seconds: float, training: str = "") -> str:
 def as_sentence(words: str) -> str:
     """Words with a capital and a full stop; "" for none."""
     return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def listed(names: Iterable[str], word: str = "and", most: int = 100) -> str:
+    """Names in a sentence, such as ``"a, b and c"``; of many the first."""
+    every = [*names]
+    if len(every) > most:
+        every[most:] = [f"{len(every) - most} more"]
+    *first, last = every
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def place_in_words(file: str, cell: int, lines: str) -> str:

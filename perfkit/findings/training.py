@@ -11,8 +11,6 @@ PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; the rest comes last.
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 UNEXPLAINED: Final = PARTS[-1]
-# Why a variant has no rate for which the budget was too small.
-ENDED: Final = "The run ended too early."
 # What to do about a part that holds most of a step.
 NEXT_STEPS = {
     "input": "`perfkit run data-pipeline` says which input pipeline is fastest.",
@@ -92,19 +90,12 @@ class Training:
         """Examples per second; None where it was not measured."""
         return self.batch / self.seconds if self.seconds else None
 
-    @property
-    def step(self) -> str:
-        """How long a step takes as text, or why that is not known."""
-        if self.seconds is None:
-            return f"not measured. {self.missing}".rstrip()
-        return seconds_between(self)
-
 
 def why_missing(trials: Iterable[Trial]) -> str:
     """Why trials that gave no rate gave none, in a sentence."""
     ended = ("completed", "stopped")
     failed = [t.message for t in trials if t.message and t.outcome not in ended]
-    return f"It {failed[-1].rstrip('.')}." if failed else ENDED
+    return f"It {failed[-1].rstrip('.')}." if failed else "The run ended too early."
 
 
 def seconds_between(timing: Training | Part) -> str:

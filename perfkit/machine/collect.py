@@ -9,10 +9,9 @@ import platform
 import re
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -22,7 +21,6 @@ from perfkit.machine import environment, limits, nvml
 from perfkit.machine.limits import (
     amounts_of,
     call_or_none,
-    folders,
     number_of,
     text_of,
     word_of,
@@ -52,10 +50,12 @@ def machine(root: Path = Path("/")) -> Machine:
     """Describe this computer, without its host name, its users or their paths."""
     host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_NAME]
     names = (*environment.own_names(), *environment.named_in(os.environ), host)
-    before = look()
+    began = time.monotonic()
+    # Says nothing yet: psutil counts from here.
+    load(root)
     described = _describe(root, names)
-    time.sleep(max(0.0, WINDOW_S - (time.monotonic() - before.read_at)))
-    busy = load(before, look(), root)
+    time.sleep(max(0.0, began + WINDOW_S - time.monotonic()))
+    busy = load(root)
     # Programs may be called after people.
     top = tuple(
         replace(b, program=environment.anonymize(b.program, names, is_fact=True))
@@ -66,9 +66,7 @@ def machine(root: Path = Path("/")) -> Machine:
 
 def _describe(root: Path, names: tuple[str, ...]) -> Machine:
     cores = psutil.cpu_count() or 1
-    # From the system's own file where psutil finds none.
-    present = call_or_none(lambda: int(psutil.virtual_memory().total))
-    memory = present or amounts_of(root / "proc/meminfo").get("MemTotal", 0)
+    memory = call_or_none(lambda: int(psutil.virtual_memory().total)) or 0
     driver, gpus, no_gpu = nvml.gpus()
     on_bus = _nvidia_cards(root)
     if driver and driver.problem == "not loaded" and on_bus == 0:
@@ -131,9 +129,9 @@ def _system(root: Path) -> str:
 
 def _nvidia_cards(root: Path) -> int | None:
     """How many the bus lists; a guest of Windows does not see its bus."""
-    devices = folders(root / "sys/bus/pci/devices", r"[\w:.]+")
     if environment.is_wsl(root, os.environ):
         return None
+    devices = root.glob("sys/bus/pci/devices/*")
     kinds = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in kinds)
     # A device that does not say what it is may be a card as well.
@@ -150,16 +148,21 @@ _RELEVANT = re.compile(
 
 def processor(root: Path = Path("/")) -> Processor:
     """Describe the cores."""
-    policies = list(folders(root / "sys/devices/system/cpu/cpufreq", r"policy\d+"))
+    policies = sorted(root.glob("sys/devices/system/cpu/cpufreq/policy*"))
     highest = max((number_of(p / "cpuinfo_max_freq") or 0 for p in policies), default=0)
+
+    def first_word(name: str) -> str | None:
+        # Of the first group of cores; others are set alike.
+        return next((w for policy in policies if (w := word_of(policy / name))), None)
+
     return Processor(
         instructions=_instructions(text_of(root / "proc/cpuinfo")),
         physical_cores=call_or_none(lambda: psutil.cpu_count(logical=False)),
         # Linux counts it in kHz.
         frequency_max=1e3 * highest or None,
-        governor=_first_word(policies, "scaling_governor"),
-        frequency_driver=_first_word(policies, "scaling_driver"),
-        preference=_first_word(policies, "energy_performance_preference"),
+        governor=first_word("scaling_governor"),
+        frequency_driver=first_word("scaling_driver"),
+        preference=first_word("energy_performance_preference"),
     )
 
 
@@ -173,16 +176,7 @@ def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
     ]
     if not feature_sets or not all(feature_sets):
         return None
-    return tuple(
-        name
-        for name in sorted(set.intersection(*feature_sets))
-        if _RELEVANT.fullmatch(name)
-    )
-
-
-def _first_word(policies: list[Path], name: str) -> str | None:
-    """The word of the first group of cores; others are set alike."""
-    return next((w for policy in policies if (w := word_of(policy / name))), None)
+    return tuple(filter(_RELEVANT.fullmatch, sorted(set.intersection(*feature_sets))))
 
 
 def disk(folder: str | Path) -> Disk:
@@ -224,13 +218,10 @@ def bytes_fetched() -> int | None:
     return amounts_of(Path("/proc/thread-self/io")).get("read_bytes")
 
 
-_COLUMNS = ("busy", "throttle", "link_generation", "link_width")
 # Samples with work, below which nothing is said.
 _ENOUGH = 3
 # Share of the samples in which the same reason slowed it. One alone proves nothing.
 _OFTEN = 0.1
-
-Sample = dict[str, float]
 
 
 def observed(
@@ -243,36 +234,27 @@ def observed(
 def _with_what_was_seen(
     gpu: Gpu, number: int, columns: Mapping[str, Sequence[float | None]]
 ) -> Gpu:
-    mine = (columns.get(f"gpu{number}_{name}", ()) for name in _COLUMNS)
-    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in zip_longest(*mine))
-    samples = ({n: v for n, v in row.items() if v is not None} for row in rows)
-    working = [sample for sample in samples if _works(sample)]
+    busy = columns.get(f"gpu{number}_busy", ())
+    working = [place for place, share in enumerate(busy) if (share or 0.0) >= BUSY]
     if len(working) < _ENOUGH:
         return gpu
+
+    def readings(name: str) -> list[int]:
+        column = columns.get(f"gpu{number}_{name}", ())
+        values = (column[place] for place in working if place < len(column))
+        return [int(value) for value in values if value is not None]
+
+    masks = readings("throttle")
+    reasons = Counter(reason for mask in masks for reason in throttle_reasons(mask))
+    often = max(2, len(masks) * _OFTEN)
+    slowed_by = tuple(reason for reason, count in reasons.items() if count >= often)
     link = replace(
         gpu.link,
-        busy_generation=_highest(working, "link_generation"),
-        busy_width=_highest(working, "link_width"),
+        busy_generation=max(readings("link_generation"), default=None),
+        busy_width=max(readings("link_width"), default=None),
     )
-    clocks = replace(gpu.clocks, busy_throttle=_throttle(working))
+    clocks = replace(gpu.clocks, busy_throttle=slowed_by if masks else None)
     return replace(gpu, link=link, clocks=clocks)
-
-
-def _works(sample: Sample) -> bool:
-    return sample.get("busy", 0.0) >= BUSY
-
-
-def _highest(samples: Iterable[Sample], name: str) -> int | None:
-    return max((int(s[name]) for s in samples if name in s), default=None)
-
-
-def _throttle(samples: Iterable[Sample]) -> tuple[str, ...] | None:
-    masks = [sample["throttle"] for sample in samples if "throttle" in sample]
-    if not masks:
-        return None
-    reasons = [reason for mask in masks for reason in throttle_reasons(mask)]
-    often = max(2, len(masks) * _OFTEN)
-    return tuple(r for r in dict.fromkeys(reasons) if reasons.count(r) >= often)
 
 
 # Counters move in steps of 10 ms: this long, they tell a thirtieth of a core.
@@ -280,62 +262,13 @@ WINDOW_S = 0.3
 # Fewer cores than this are a clock that ticks, or a window that is drawn.
 _NAMED_FROM = 0.1
 _MOST_NAMED = 5
-_WANTED = ["ppid", "name", "cpu_times", "create_time"]
-
-# Number and time of start: numbers are given again.
-Process = tuple[int, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """What the counters say at one moment, in seconds of all cores since the start.
-
-    Attributes:
-        total: Time that the cores had, whatever they did; None where nobody counts.
-        busy: Time in which they worked for this machine.
-        cpu_s: What each process used.
-        family: This process and those that it started.
-        names: Of the programs.
-        read_at: When, in seconds of a clock that only this process has.
-    """
-
-    total: float | None = None
-    busy: float = 0.0
-    cpu_s: dict[Process, float] = field(default_factory=dict)
-    family: frozenset[Process] = frozenset()
-    names: dict[Process, str] = field(default_factory=dict)
-    read_at: float = field(default_factory=time.monotonic)
+_WANTED = ["name", "cpu_percent"]
+# Guest time is counted in user time already; stolen time is no program's.
+_NOT_BUSY = ("idle", "iowait", "steal", "guest", "guest_nice")
 
 
-def look() -> Look:
-    """Read the counters."""
-    times = call_or_none(psutil.cpu_times)
-    if times is None:
-        return Look()
-    # Guest time is counted in user time already; stolen time is no program's.
-    lost = sum(getattr(times, name, 0.0) for name in ("guest", "guest_nice"))
-    idle = sum(getattr(times, name, 0.0) for name in ("idle", "iowait", "steal"))
-    total = sum(times) - lost
-    programs = call_or_none(lambda: list(psutil.process_iter(_WANTED))) or []
-    processes = {
-        (program.pid, program.info["create_time"] or 0.0): program.info
-        for program in programs
-        if program.info["cpu_times"] is not None
-    }
-    return Look(
-        total=total or None,
-        busy=total - idle,
-        # The first two are its own; those of its children that ended are not here.
-        cpu_s={key: sum(info["cpu_times"][:2]) for key, info in processes.items()},
-        family=_own_processes(
-            {key: info["ppid"] or 0 for key, info in processes.items()}
-        ),
-        names={key: (info["name"] or "")[:40] for key, info in processes.items()},
-    )
-
-
-def load(before: Look, after: Look, root: Path) -> Load:
-    """Say what went on between two looks, and how memory stands."""
+def load(root: Path) -> Load:
+    """Say what went on since the call before, and how memory stands."""
     memory = call_or_none(psutil.virtual_memory)
     # There is no such function where the system tells of no batteries.
     battery = call_or_none(lambda: psutil.sensors_battery())
@@ -345,39 +278,29 @@ def load(before: Look, after: Look, root: Path) -> Load:
         memory_free=memory and limits.memory_free(root, memory.available),
         on_battery=None if plugged is None else not plugged,
     )
+    times = call_or_none(psutil.cpu_times_percent)
+    programs = call_or_none(lambda: list(psutil.process_iter(_WANTED))) or []
+    started = call_or_none(lambda: psutil.Process().children(recursive=True)) or []
+    # What this process and those that it started do is not what others do.
+    family = {os.getpid(), *(process.pid for process in started)}
     cores = call_or_none(psutil.cpu_count)
-    if before.total is None or after.total is None or not cores or not after.family:
+    # All are 0 where no time passed.
+    if not times or not any(times) or not cores or not programs:
         return current
-    seconds = (after.total - before.total) / cores
-    if seconds <= 0:
-        return current
-    spent = {
-        key: max(0.0, cpu_s - before.cpu_s.get(key, 0.0)) / seconds
-        for key, cpu_s in after.cpu_s.items()
-    }
-    mine = sum(spent[key] for key in after.family)
-    # Counters are not read all at once, so a difference may come out below 0.
-    other_cores = max(0.0, (after.busy - before.busy) / seconds - mine)
-    return replace(current, others=round(other_cores, 3), top=_top(after, spent))
-
-
-def _own_processes(parents: Mapping[Process, int]) -> frozenset[Process]:
-    """This process and all that it started: what they do is not what others do."""
-    family = {os.getpid()}
-    children = family
-    while children:
-        children = {n for (n, _), p in parents.items() if p in children} - family
-        family = family | children
-    return frozenset(key for key in parents if key[0] in family)
-
-
-def _top(after: Look, spent: Mapping[Process, float]) -> tuple[Busy, ...]:
-    cores = defaultdict[str, float](float)
-    for key in spent.keys() - after.family:
-        cores[after.names[key]] += spent[key]
-    busiest = sorted(cores.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(
-        Busy(program=program, cores=round(busy, 3))
-        for program, busy in busiest[:_MOST_NAMED]
-        if busy >= _NAMED_FROM
+    shares = times._asdict().items()
+    busy = sum(share for name, share in shares if name not in _NOT_BUSY) * cores / 100
+    others = defaultdict[str, float](float)
+    for program in programs:
+        used = (program.info["cpu_percent"] or 0.0) / 100
+        if program.pid in family:
+            busy -= used
+        else:
+            others[(program.info["name"] or "")[:40]] += used
+    busiest = sorted(others.items(), key=lambda item: (-item[1], item[0]))
+    top = tuple(
+        Busy(program=program, cores=round(used, 3))
+        for program, used in busiest[:_MOST_NAMED]
+        if used >= _NAMED_FROM
     )
+    # Counters are not read all at once, so a difference may come out below 0.
+    return replace(current, others=round(max(0.0, busy), 3), top=top)

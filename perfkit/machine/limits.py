@@ -3,6 +3,7 @@
 Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys``.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,23 +11,15 @@ from typing import Any
 
 import psutil
 
-# What a thousand cores say in /proc/cpuinfo is a tenth of this.
-_LARGEST_BYTES = 16 * 10**6
-# /proc/sys refuses to be read in pieces of megabytes.
-_PIECE_BYTES = 2**16
 _WORD = re.compile(r"[\w.+-]{1,40}", re.ASCII)
 
 
 def text_of(path: Path) -> str:
     """The text of a file; "" if it cannot be read."""
-    data = b""
     try:
-        with path.open("rb") as file:
-            while len(data) < _LARGEST_BYTES and (piece := file.read(_PIECE_BYTES)):
-                data += piece
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except (OSError, ValueError):
         return ""
-    return data.decode("utf-8", errors="replace").strip()
 
 
 def call_or_none(call: Callable[[], Any]) -> Any:
@@ -61,23 +54,12 @@ def amounts_of(path: Path) -> dict[str, int]:
     return {name: int(number) * (1024 if unit else 1) for name, number, unit in lines}
 
 
-def folders(path: Path, pattern: str) -> Iterator[Path]:
-    """What lies in a folder under names that the pattern fits in full, in order."""
-    try:
-        names = sorted(entry.name for entry in path.iterdir())
-    except OSError:
-        return
-    for name in names:
-        if re.fullmatch(pattern, name):
-            yield path / name
-
-
 def cores_granted(root: Path, present: int) -> float:
     """Cores this process may keep busy: its affinity, cut by every cgroup quota.
 
     Where nothing limits it, all logical cores that are present.
     """
-    limits = (present, quota(root), affinity(root))
+    limits = (present, quota(root), affinity())
     return min(float(cores) for cores in limits if cores)
 
 
@@ -92,18 +74,9 @@ def quota(root: Path) -> float | None:
     return min(quotas, default=None)
 
 
-def affinity(root: Path) -> int | None:
+def affinity() -> int | None:
     """Cores that this process may run on; None where the system does not say."""
-    status = text_of(root / "proc/self/status")
-    allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
-    count = 0
-    # Such as "0-3,8".
-    for part in allowed[1].split(",") if allowed else ():
-        ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part)
-        if not ends or int(ends[2] or ends[1]) < int(ends[1]):
-            return None
-        count += int(ends[2] or ends[1]) - int(ends[1]) + 1
-    return count or None
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def memory_granted(root: Path, present: int) -> int:
@@ -116,13 +89,7 @@ def memory_free(root: Path, available: int) -> int:
 
     Where nothing limits it, all that are available.
     """
-    limits = _memory_limits(root)
-    free = (
-        max(0, limit - used_bytes)
-        for limit, used_bytes in limits
-        if used_bytes is not None
-    )
-    return min([available, *free])
+    return min([available, *(free for _, free in _memory_limits(root))])
 
 
 def free_bytes() -> int:
@@ -130,17 +97,17 @@ def free_bytes() -> int:
     return memory_free(Path("/"), psutil.virtual_memory().available)
 
 
-def _memory_limits(root: Path) -> Iterator[tuple[int, int | None]]:
-    """Bytes that each group with a limit may use, and uses; None if not known.
+def _memory_limits(root: Path) -> Iterator[tuple[int, int]]:
+    """Bytes that each group with a limit may use, and those of them that are free.
 
     Cached files count as free.
     """
     for folder in _groups(root):
         if limit := number_of(folder / "memory.max"):
-            used_bytes = number_of(folder / "memory.current")
             amounts = amounts_of(folder / "memory.stat")
             cached = amounts.get("inactive_file", 0) + amounts.get("active_file", 0)
-            yield limit, None if used_bytes is None else max(0, used_bytes - cached)
+            used_bytes = max(0, (number_of(folder / "memory.current") or 0) - cached)
+            yield limit, max(0, limit - used_bytes)
 
 
 def _groups(root: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -263,35 +264,24 @@ def _holders(card: Card) -> tuple[Holder, ...] | None:
         processes += ask("DeviceGetGraphicsRunningProcesses_v3", card)
     names = environment.own_names()
     memory = {int(process.pid): process.usedGpuMemory or None for process in processes}
-    holders = (
-        Holder(program=_program(pid, names), memory=size, own=_is_own(pid))
-        for pid, size in sorted(memory.items())
-    )
+    holders = (_holder(pid, size, names) for pid, size in sorted(memory.items()))
     return tuple(sorted(holders, key=lambda holder: -(holder.memory or 0)))
 
 
-def _program(pid: int, names: Sequence[str]) -> str:
-    try:
-        name = psutil.Process(pid).name()
-    except (psutil.Error, OSError, ValueError):
-        return UNKNOWN_HOLDER
-    # A program may call itself what it likes, its command line or a path included.
-    first = name.replace("\\", "/").rpartition("/")[2].split(" ")[0]
-    return (
-        environment.anonymize(first, names, _LONGEST_NAME, is_fact=True)
-        or UNKNOWN_HOLDER
-    )
-
-
-def _is_own(pid: int) -> bool | None:
-    """Whether it is this process or one that it started; None if out of sight."""
+def _holder(pid: int, memory: int | None, names: Sequence[str]) -> Holder:
+    unknown = Holder(program=UNKNOWN_HOLDER, memory=memory)
     try:
         process = psutil.Process(pid)
-        return os.getpid() in (pid, *(parent.pid for parent in process.parents()))
+        name = process.name()
+        own = os.getpid() in (pid, *(parent.pid for parent in process.parents()))
     except psutil.AccessDenied:
-        return False
+        return unknown
     except (psutil.Error, OSError, ValueError):
-        return None
+        return replace(unknown, own=None)
+    # A program may call itself what it likes, its command line or a path included.
+    first = name.replace("\\", "/").rpartition("/")[2].split(" ")[0]
+    program = environment.anonymize(first, names, _LONGEST_NAME, is_fact=True)
+    return Holder(program=program or UNKNOWN_HOLDER, memory=memory, own=own)
 
 
 class GpuReader:
@@ -308,7 +298,12 @@ class GpuReader:
         ``throttle_reasons``, the link's generation and width those of the moment.
         """
         if self._cards is None:
-            self._cards = _open_cards()
+            self._cards = {}
+            with contextlib.suppress(RefusedError):
+                ask("Init")
+                for number in range(int(_value(ask("DeviceGetCount")))):
+                    with contextlib.suppress(RefusedError):
+                        self._cards[number] = ask("DeviceGetHandleByIndex", number)
         values = dict[str, float]()
         for number, card in tuple(self._cards.items()):
             for name, read in READINGS.items():
@@ -326,14 +321,3 @@ class GpuReader:
         if self._cards is not None:
             _close()
         self._cards = None
-
-
-def _open_cards() -> dict[int, Card]:
-    """Open the library: every card that it gives access to, by its number."""
-    cards = dict[int, Card]()
-    with contextlib.suppress(RefusedError):
-        ask("Init")
-        for number in range(int(_value(ask("DeviceGetCount")))):
-            with contextlib.suppress(RefusedError):
-                cards[number] = ask("DeviceGetHandleByIndex", number)
-    return cards

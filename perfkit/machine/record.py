@@ -161,10 +161,9 @@ class Start:
     problem: str = ""
 
 
-# The driver's bit for a GPU that has nothing to do.
-IDLE = 0x1
-# One that is busy for half of the time has left its idle clocks and its idle link.
+# A GPU that is busy for half of the time has left its idle clocks and its idle link.
 BUSY = 0.5
+# Other bits are idling, clocks that somebody set, cards in step, a display: no faults.
 _THROTTLES = {
     0x4: "power limit reached",
     0x8: "hardware slowdown (heat or power)",
@@ -174,16 +173,11 @@ _THROTTLES = {
     0x200: "board limit",
     0x400: "voltage limit",
 }
-# Idle, clocks that somebody set, cards in step, a display: settings, not faults.
-_NOT_THROTTLING = IDLE | 0x2 | 0x10 | 0x100
 
 
 def throttle_reasons(mask: float) -> tuple[str, ...]:
     """What slows the GPU's clocks, in words; nothing for idle or clocks set by hand."""
-    bits = int(mask) & ~_NOT_THROTTLING
-    reasons = [words for bit, words in _THROTTLES.items() if bits & bit]
-    unknown = bits & ~sum(_THROTTLES)
-    return (*reasons, *([f"reason {unknown:#x}"] if unknown else []))
+    return tuple(words for bit, words in _THROTTLES.items() if int(mask) & bit)
 
 
 # Bits per second of one lane in one direction, by generation: transfers times the share
@@ -363,15 +357,19 @@ class Machine:
     @property
     def summary(self) -> str:
         """The machine on one line, for captions and tables."""
-        granted = units.significant(self.cores_granted)
-        cores = f"{granted} of {self.cores}"
-        if self.cores_granted == self.cores:
-            cores = granted
+        cores = units.significant(self.cores_granted)
+        if self.cores_granted != self.cores:
+            cores += f" of {self.cores}"
         plural = "core" if cores == "1" else "cores"
-        alike = Counter(gpu.name for gpu in self.gpus)
-        gpus = [f"{n} x {name}" if n > 1 else name for name, n in alike.items()]
-        parts = [self.cpu, f"{cores} {plural}", units.size(self.memory), *gpus]
-        return ", ".join([*parts, *([] if gpus else ["no GPU"]), self.system])
+        gpus = names_of(self.gpus) or ["no GPU"]
+        parts = self.cpu, f"{cores} {plural}", units.size(self.memory)
+        return ", ".join([*parts, *gpus, self.system])
+
+
+def names_of(gpus: Sequence[Gpu]) -> list[str]:
+    """The names of GPUs, those that are alike told once."""
+    alike = Counter(gpu.name for gpu in gpus)
+    return [f"{n} x {name}" if n > 1 else name for name, n in alike.items()]
 
 
 def chosen_gpus(
@@ -407,12 +405,7 @@ def visible_gpus(
     return visible if by_bus or alike or not visible else None
 
 
-def computing(
-    gpus: Sequence[Gpu], environment: Mapping[str, str]
-) -> tuple[int | None, Gpu | None]:
-    """TensorFlow's first GPU: the driver's number of it, and what it is.
-
-    None and None where programs see no GPU, or it is not known which is the first.
-    """
+def computing(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Gpu | None:
+    """TensorFlow's first GPU; None where programs see none, or unknown which is it."""
     visible = visible_gpus(gpus, environment)
-    return (visible[0], gpus[visible[0]]) if visible else (None, None)
+    return gpus[visible[0]] if visible else None

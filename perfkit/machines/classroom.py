@@ -12,17 +12,10 @@ from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Report, Table, Verdict
-from perfkit.findings.text import as_sentence, minute, one_line, plain
+from perfkit.findings.text import as_sentence, listed, minute, one_line, plain
 from perfkit.machine.record import Machine
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
-from perfkit.machines.record import (
-    Key,
-    Passport,
-    Side,
-    Value,
-    side_of,
-    write_amount,
-)
+from perfkit.machines.record import Key, Passport, Side, Value, side_of, write_amount
 
 # The median of one machine is that machine, and of two their mean: each would be
 # compared with itself.
@@ -84,9 +77,7 @@ def median_side(sides: Sequence[Side]) -> Side:
         machine=sides[0].machine,
         samples={},
         values={key: value for key, value in medians.items() if value},
-        jobs={
-            name: dict(statistics.mode(candidates)) for name, candidates in jobs.items()
-        },
+        jobs={name: dict(statistics.mode(alike)) for name, alike in jobs.items()},
         floors={},
     )
 
@@ -217,13 +208,6 @@ def _files(folder: Path) -> list[Path]:
     return paths
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence, but no more than are read."""
-    omitted = len(names) - _NAMED
-    text = ", ".join(names[:_NAMED])
-    return f"{text} and {omitted} more" if omitted > 0 else text
-
-
 def _verdict(room: Classroom) -> Verdict:
     """Whom to help first: who is not ready, then who is shown to be slow."""
     if not room.passports:
@@ -233,7 +217,9 @@ def _verdict(room: Classroom) -> Verdict:
         )
     for reason, names in room.not_ready.items():
         return Verdict(
-            headline=f"Fix {_listed(names)} first.", much=reason, sure="sure"
+            headline=f"Fix {listed(names, most=_NAMED)} first.",
+            much=reason,
+            sure="sure",
         )
     number = len(room.passports)
     if number < MEDIAN_FROM:
@@ -243,15 +229,15 @@ def _verdict(room: Classroom) -> Verdict:
             next=f"Add {more}; `perfkit compare A.json B.json` compares two.",
         )
     count = f"the median of {number} machines"
-    slowest = {n: slow for n in range(number) if (slow := room.slowest(n))}
+    slowest = [(row, n) for n in range(number) if (row := room.slowest(n))]
     if not slowest:
         return Verdict(headline=f"No machine is shown to be slower than {count}.")
-    place = min(slowest, key=lambda place: slowest[place].speed or 1.0)
-    times, interval = slowest[place].times
+    row, place = min(slowest, key=lambda pair: pair[0].speed or 1.0)
+    times, interval = row.times
     takes = f"takes {times} times as long there as on {count}"
     return Verdict(
         headline=f"Look at {room.name(place)} first.",
-        much=as_sentence(f"{slowest[place].training} {takes}"),
+        much=as_sentence(f"{row.training} {takes}"),
         sure="sure",
         interval=interval,
     )
@@ -260,14 +246,14 @@ def _verdict(room: Classroom) -> Verdict:
 def _remarks(room: Classroom) -> Iterator[str]:
     """Who is not ready, and who was busy."""
     for reason, names in room.not_ready.items():
-        yield f"Not ready: {_listed(names)}. {reason}"
+        yield f"Not ready: {listed(names, most=_NAMED)}. {reason}"
     if room.passports and not room.not_ready:
         yield "Every machine is ready."
     shares = [side.share_of_others or 0.0 for side in room.sides]
     if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
         yield (
-            f"Busy with other programs: {_listed(busy)}. That load may explain their "
-            "numbers, so record them again."
+            f"Busy with other programs: {listed(busy, most=_NAMED)}. That load may "
+            "explain their numbers, so record them again."
         )
 
 

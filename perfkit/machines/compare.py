@@ -20,15 +20,7 @@ from perfkit.findings.shown import Shown, frame, registered
 from perfkit.findings.text import one_line, plain
 from perfkit.findings.training import UNEXPLAINED
 from perfkit.machine.record import computing
-from perfkit.machines.record import (
-    HALF,
-    STEP,
-    Key,
-    Passport,
-    Side,
-    Value,
-    side_of,
-)
+from perfkit.machines.record import HALF, STEP, Key, Passport, Side, Value, side_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -414,7 +406,7 @@ def _readings(side: Side) -> dict[str, Any]:
     machine, readings = side.machine, dict[str, Any]()
     roots = {
         "machine": machine,
-        "gpu": computing(machine.gpus, machine.environment)[1],
+        "gpu": computing(machine.gpus, machine.environment),
         "gpus": ", ".join(gpu.name for gpu in machine.gpus[:8]) or "none",
         "others": side.cores_of_others,
     }
@@ -432,9 +424,8 @@ def _fact(name: str, a: Any, b: Any) -> Fact | None:
         return None
     if isinstance(a, tuple):
         # Of two lists what only one of them holds.
-        a, b = (
-            " ".join(sorted({*x} - {*y})) or "none more" for x, y in ((a, b), (b, a))
-        )
+        only = {*a} - {*b}, {*b} - {*a}
+        a, b = (" ".join(sorted(words)) or "none more" for words in only)
     elif isinstance(a, bool):
         a, b = ("yes" if value else "no" for value in (a, b))
     elif isinstance(a, int | float):

@@ -1,6 +1,5 @@
 """One look at a machine: the machine, what is to be said of it, and its report."""
 
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -18,9 +17,10 @@ from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import disk, machine, observed
-from perfkit.machine.record import Gpu, Machine, Start
+from perfkit.machine.record import Gpu, Machine, Start, names_of
 from perfkit.machine.starting import started
 from perfkit.machine.starting.child import is_right
+from perfkit.machines.record import MICROBENCHMARKS
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment
 from perfkit.questions.parameters import Folder
@@ -50,8 +50,7 @@ class Examination(Shown):
     @property
     def wrong(self) -> tuple[Check, ...]:
         """The checks that fail or warn, what costs most first."""
-        problems = [c for c in self.checks if c.status in ("fail", "warn")]
-        return tuple(sorted(problems, key=lambda check: -check.cost))
+        return tuple(c for c in self.checks if c.status in ("fail", "warn"))
 
     @property
     def fails(self) -> bool:
@@ -64,17 +63,9 @@ class Examination(Shown):
         start = self.machine.start
         return start.problem if start else "TensorFlow was not started."
 
-    def summary(self) -> str:
-        """How many checks are well, and which the machine gives no answer to."""
-        well = sum(check.status == "ok" for check in self.checks)
-        text = f"{well} {'check is' if well == 1 else 'checks are'} ok."
-        titles = (c.title for c in self.checks if c.status == "unknown")
-        unknown = dict.fromkeys(titles)
-        return f"{text} Not known here: {'; '.join(unknown)}." if unknown else text
-
     def to_json(self) -> str:
         """The machine and its checks, for a program."""
-        from msgspec.json import decode, encode
+        from msgspec import json
 
         document: dict[str, Any] = {
             "schema": _SCHEMA,
@@ -88,10 +79,9 @@ class Examination(Shown):
                 "verdict": finding.verdict.headline,
             }
         # What JSON has no number for is null.
-        return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
+        return json.format(json.encode(document), indent=1).decode()
 
 
-MICROBENCHMARKS = "machine-ladder"
 # A probe takes under three minutes, and microbenchmarks have their preparing on top.
 _PROBE_S, _PREPARING_S = 165.0, 40.0
 # What a start that hangs may cost, and what microbenchmarks need at least.
@@ -184,33 +174,24 @@ _BUILDS = {
 
 def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
     """Name every part of a machine that is known, with a line about it."""
-    rows: dict[str, list[str]] = {
-        "Processor": [*_processor(machine)],
-        "Memory": [*_memory(machine)],
-    }
+    cores = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
+    rows = {"Processor": [machine.cpu, cores], "Memory": [*_memory(machine)]}
     for number, gpu in enumerate(machine.gpus):
         rows[f"GPU {number}" if len(machine.gpus) > 1 else "GPU"] = [*_gpu(gpu)]
     if not machine.gpus:
         rows["GPU"] = [machine.no_gpu or "None."]
-    if machine.driver and machine.driver.version:
-        cuda = machine.driver.cuda
-        rows["Driver"] = [f"NVIDIA {machine.driver.version}"]
-        rows["Driver"] += [f"for CUDA up to {cuda}"] if cuda else []
+    if (driver := machine.driver) and driver.version:
+        cuda = [f"for CUDA up to {driver.cuda}"] if driver.cuda else []
+        rows["Driver"] = [f"NVIDIA {driver.version}", *cuda]
     rows["TensorFlow"] = [*_tensorflow(machine)]
     if machine.start:
         rows["Start-up"] = [*_start(machine.start)]
-    inside = machine.software is not None and machine.software.container
-    rows["System"] = [machine.system, *(["in a container"] if inside else [])]
-    rows["System"] += [f"Python {machine.python}"]
+    inside = machine.software and machine.software.container
+    place = ["in a container"] if inside else []
+    rows["System"] = [machine.system, *place, f"Python {machine.python}"]
     if machine.disk:
         rows["Disk"] = [machine.disk.filesystem or "unknown"]
     return tuple((name, ", ".join(line) or "unknown") for name, line in rows.items())
-
-
-def _processor(machine: Machine) -> Iterator[str]:
-    yield machine.cpu
-    granted = units.significant(machine.cores_granted)
-    yield f"{granted} of {machine.cores} cores"
 
 
 def _memory(machine: Machine) -> Iterator[str]:
@@ -256,12 +237,9 @@ def _start(start: Start) -> Iterator[str]:
         yield f"imported in {units.seconds(start.seconds)}"
     for device in start.devices:
         proofs = [proof for proof in start.proofs if proof.device == device]
-        right = [p.computation for p in proofs if is_right(p)]
-        wrong = [p.computation for p in proofs if not is_right(p)]
-        if right:
-            yield f"{device} computes correctly: {' and '.join(right)}"
-        if wrong:
-            yield f"{device} computes wrongly: {' and '.join(wrong)}"
+        for how, right in {"correctly": True, "wrongly": False}.items():
+            if kinds := [p.computation for p in proofs if is_right(p) == right]:
+                yield f"{device} computes {how}: {' and '.join(kinds)}"
 
 
 @shown.report.register
@@ -275,7 +253,17 @@ def report(examination: Examination) -> Report:
         sentences.append("perfkit found nothing here that costs speed.")
     elif examination.wrong[0].status == "warn":
         sentences.insert(1, "What that costs was not measured.")
-    well = (check.title for check in examination.checks if check.status == "ok")
+    well = [check.title for check in examination.checks if check.status == "ok"]
+    count = f"{len(well)} {'check is' if len(well) == 1 else 'checks are'} ok."
+    unknown = (c.title for c in examination.checks if c.status == "unknown")
+    if titles := "; ".join(dict.fromkeys(unknown)):
+        count += f" Not known here: {titles}."
+    folds = [Fold("What is ok", tuple(dict.fromkeys(well)))]
+    if finding := examination.microbenchmarks:
+        parts_report = finding.report
+        tables = (parts_report.table,) if parts_report.table else ()
+        headline = (parts_report.verdict.headline,)
+        folds += [Fold("How fast each part is", headline, tables), *parts_report.folds]
     return Report(
         verdict=Verdict(
             headline=sentences[0],
@@ -284,26 +272,12 @@ def report(examination: Examination) -> Report:
         ),
         table=Table("This machine", ("part", "what it is"), parts(examination.machine)),
         besides=(
-            examination.summary(),
+            count,
             *examination.missed,
             *["It was stopped before all checks were done."] * examination.stopped,
         ),
-        folds=(
-            Fold("What is ok", tuple(dict.fromkeys(well))),
-            *(
-                _parts(examination.microbenchmarks.report)
-                if examination.microbenchmarks
-                else ()
-            ),
-        ),
+        folds=tuple(folds),
     )
-
-
-def _parts(report: Report) -> Iterator[Fold]:
-    """How fast each part is: a report within this one."""
-    tables = (report.table,) if report.table else ()
-    yield Fold("How fast each part is", (report.verdict.headline,), tables)
-    yield from report.folds
 
 
 def _check(check: Check) -> str:
@@ -320,43 +294,31 @@ _AS_IT_IS = "the first FAIL says why"
 def answer(machine: Machine, checks: Sequence[Check]) -> str:
     """Say in a sentence whether TensorFlow can use a GPU, and how that is known."""
     fails = [check for check in checks if check.status == "fail"]
+    start, gpus = machine.start or Start(), _name_gpus(machine)
     if any(check.id == "no-tensorflow" for check in fails):
         return "TensorFlow is not installed here, so nothing can be trained."
-    if machine.start and machine.start.devices:
-        return _describe_start(machine)
-    if machine.start and machine.start.problem:
+    if start.devices:
+        on_gpu = [p for p in start.proofs if p.device.startswith("GPU")]
+        if on_gpu and all(map(is_right, on_gpu)):
+            return f"TensorFlow can use {gpus}: it computed correctly there."
+        if any(device.startswith("GPU") for device in start.devices):
+            return f"TensorFlow finds {gpus}, but no correct result is shown."
+        finds = f"does not find {gpus}" if machine.gpus else "finds no GPU here"
+        return f"{_PROCESSOR}: it {finds}."
+    if start.problem:
         return "TensorFlow did not start here."
     if not machine.gpus:
         silent = any(check.id in SILENCES.values() for check in fails)
         without = f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}"
         return f"{without if silent else base.without_gpu(machine)}."
     if fails:
-        return f"TensorFlow cannot use {_name_gpus(machine)}: {_AS_IT_IS}."
+        return f"TensorFlow cannot use {gpus}: {_AS_IT_IS}."
     return (
-        f"TensorFlow can probably use {_name_gpus(machine)}; `perfkit doctor --probe` "
-        "lets it compute there."
+        f"TensorFlow can probably use {gpus}; `perfkit doctor --probe` lets it compute "
+        "there."
     )
 
 
-def _describe_start(machine: Machine) -> str:
-    """What TensorFlow itself showed as it was started."""
-    assert machine.start
-    on_gpu = [p for p in machine.start.proofs if p.device.startswith("GPU")]
-    if on_gpu and all(map(is_right, on_gpu)):
-        return f"TensorFlow can use {_name_gpus(machine)}: it computed correctly there."
-    if any(device.startswith("GPU") for device in machine.start.devices):
-        return (
-            f"TensorFlow finds {_name_gpus(machine)}, but no correct result is shown."
-        )
-    if machine.gpus:
-        return f"{_PROCESSOR}: it does not find {_name_gpus(machine)}."
-    return f"{_PROCESSOR}: it finds no GPU here."
-
-
 def _name_gpus(machine: Machine) -> str:
-    names = [gpu.name for _, _, gpu in base.seen_gpus(machine)] or [
-        gpu.name for gpu in machine.gpus
-    ]
-    if len(names) == 1:
-        return names[0]
-    return f"{len(names)} x {names[0]}" if len(set(names)) == 1 else "a GPU here"
+    seen = [gpu for _, _, gpu in base.seen_gpus(machine)]
+    return " and ".join(names_of(seen or machine.gpus)) or "a GPU here"

@@ -59,7 +59,11 @@ class HostRun:
         """Save what came home, or note why nothing will."""
         if self.future.done():
             try:
-                self.summary = _save(_fetch(self.future), self.path)
+                data = _fetch(self.future)
+                # What came home is not trusted.
+                document = documents.parse(data, "what it sent")
+                write_as(self.path, data, document.kind)
+                self.summary = document.report.verdict.headline
                 self.is_saved = True
             except PerfkitError as error:
                 self.summary = str(error)
@@ -92,12 +96,9 @@ def measure(
 ) -> list[HostRun]:
     """Run a command of perfkit on each host of a cluster and save what it wrote.
 
-    Args:
-        address: The scheduler's.
-        command: ``["passport"]``, or ``["run", NAME]`` with its options.
-        folder: Where the files go.
-        say: Takes a line at the start, and one for each host when it is through.
-        budget: Seconds that each host measures; None for the command's own.
+    The command is ``["passport"]``, or ``["run", NAME]`` with its options; ``budget``
+    is the seconds that it is given, None for its own. ``say`` takes a line at the
+    start, and one for each host when it is through.
     """
     limit = 2 * (budget or _LONGEST_DEFAULT_BUDGET_S) + _BEYOND_BUDGET_S
     with _connected(address) as client:
@@ -187,13 +188,6 @@ def _fetch(future: "Future") -> bytes:
                 f"perfkit {__version__} there"
             ) from error
         raise RunError(f"its worker failed ({_reason(error)})") from error
-
-
-def _save(data: bytes, path: Path) -> str:
-    """Save what came home, which is not trusted; return its headline."""
-    document = documents.parse(data, "what it sent")
-    write_as(path, data, document.kind)
-    return document.report.verdict.headline
 
 
 def _reason(error: BaseException) -> str:

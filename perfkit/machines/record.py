@@ -10,16 +10,13 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from perfkit import units
 from perfkit.findings import reading, store
-from perfkit.findings.reading import (
-    faults_of_machine,
-    faults_of_samples,
-    in_order,
-)
+from perfkit.findings.reading import faults_of_machine, faults_of_samples, in_order
 from perfkit.findings.shown import Saved
+from perfkit.findings.standing import Microbenchmark
 from perfkit.findings.text import minute, one_line
 from perfkit.findings.training import PARTS, Part, Training, seconds
 from perfkit.machine.checks.base import Check
@@ -32,40 +29,23 @@ BUDGET_S: Final = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchmarkRate:
+class BenchmarkRate(Microbenchmark):
     """How fast one part of the machine did work of a known size.
 
     Attributes:
         name: Of the microbenchmark, such as ``"JPEG decode"``.
-        group: The part of the machine that it tries.
-        what: What is done, in a line.
-        unit: What is counted, such as ``"FLOP"``, ``"B"`` or ``"images"``.
         rate: Units per second; None where it was not measured.
         low: Lower end of the 95 % interval of ``rate``; ``high`` is the upper end.
         trials: How many trials it rests on.
-        limit: Units per second that are possible in theory; None where nobody knows.
-        limit_from: How that was worked out, in words.
         missing: Why it was not measured, in a sentence; "" where it was.
     """
 
     name: str
-    group: str = ""
-    what: str = ""
-    unit: str
     rate: float | None = None
     low: float | None = None
     high: float | None = None
     trials: int = 0
-    limit: float | None = None
-    limit_from: str = ""
     missing: str = ""
-
-    @property
-    def share(self) -> float | None:
-        """The rate as a share of what theory allows; None where one is unknown."""
-        if self.rate is None or self.limit is None:
-            return None
-        return self.rate / self.limit
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -104,12 +84,6 @@ class Passport(Saved):
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False
-
-    @property
-    def has_rates(self) -> bool:
-        """Whether anything was measured."""
-        rates = [benchmark.rate for benchmark in self.microbenchmarks]
-        return any((*rates, *(training.rate for training in self.trainings)))
 
 
 # More cannot be told apart on a chart.
@@ -309,28 +283,24 @@ def _values(
     trainings: Iterable[Training], rates: Iterable[BenchmarkRate]
 ) -> Iterator[tuple[Key, Value]]:
     for training in trainings:
-        step = Value(
-            value=training.seconds,
-            low=training.low,
-            high=training.high,
-            trials=training.trials,
-            missing=training.missing,
-        )
+        step = Value(value=training.seconds, **_shared(training))
         yield (training.title, STEP), step
         for part in training.parts:
             yield (training.title, part.name), _part(step, part)
     for rate in rates:
         value = Value(
             value=rate.rate,
-            low=rate.low,
-            high=rate.high,
             unit=one_line(rate.unit, 20),
-            trials=rate.trials,
             # A disk that cannot be read past its memory is another measurement.
             task=rate.what if rate.group == "disk" else "",
-            missing=rate.missing,
+            **_shared(rate),
         )
         yield ("", rate.name), value
+
+
+def _shared(measured: Training | BenchmarkRate) -> dict[str, Any]:
+    names = ("low", "high", "trials", "missing")
+    return {name: getattr(measured, name) for name in names}
 
 
 def _part(step: Value, part: Part) -> Value:

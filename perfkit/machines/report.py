@@ -35,11 +35,12 @@ def passport_report(passport: Passport) -> Report:
     label, when = passport.label or "a machine", minute(passport.recorded)
     trainings = []
     for training in passport.trainings:
+        step = seconds_between(training)
         parts = [seconds_between(part) for part in training.parts]
-        trainings.append((training.title, training.step, *(parts or _NO_PARTS)))
-    rates = tuple(
-        (benchmark.name, _rate(benchmark)) for benchmark in passport.microbenchmarks
-    )
+        if training.missing:
+            step += f". {training.missing}"
+        trainings.append((training.title, step, *(parts or _NO_PARTS)))
+    rates = tuple((rate.name, _rate(rate)) for rate in passport.microbenchmarks)
     table = Table("Parts of the machine", ("part", "rate"), rates)
     heads = ("training", "a step", *PARTS)
     return Report(
@@ -72,11 +73,11 @@ def _rate(benchmark: BenchmarkRate) -> str:
     text = units.rate(rate, benchmark.unit)
     if low is not None and high is not None:
         text = units.rate_between(rate, low, high, benchmark.unit)
-    if benchmark.share is None:
+    if benchmark.limit is None:
         return text
     # What is beyond its limit says that the limit was taken too low.
-    share = f"{units.percent(benchmark.share)} of" if benchmark.share <= 1 else "beyond"
-    return f"{text}, {share} its limit"
+    share = min(1.0, rate / benchmark.limit)
+    return f"{text}, {units.percent(share)} of its limit"
 
 
 def preview(size: int) -> str:
@@ -202,11 +203,10 @@ def _gap(two: TwoMachines, main: Row) -> str:
     part = two.largest
     if part is None:
         return f"{step}; no single part is shown to hold most of the difference."
-    extent = (
-        "Most of the difference" if (part.share or 0.0) > 0.5 else "The largest part"
-    )
-    amounts = [seconds(abs(row.change or 0.0)) for row in (part, main)]
-    return f"{step}. {extent} is {part.part}: {amounts[0]} of {amounts[1]}."
+    is_most = (part.share or 0.0) > 0.5
+    extent = "Most of the difference" if is_most else "The largest part"
+    amounts = (seconds(abs(row.change or 0.0)) for row in (part, main))
+    return f"{step}. {extent} is {part.part}: {' of '.join(amounts)}."
 
 
 _HEIGHT = 0.8
@@ -234,9 +234,8 @@ def speeds(two: TwoMachines) -> Figure:
         _draw_axis(axes, *ends, "B's speed over A's")
         for place, row in enumerate(speed_rows):
             if row.speed is not None and row.verdict:
-                rates.draw_ratio(
-                    axes, place, row.verdict, row.speed, (row.low, row.high)
-                )
+                ends = row.low, row.high
+                rates.draw_ratio(axes, place, row.verdict, row.speed, ends)
 
     words = [(row.title, (row.speed_text, "")) for row in speed_rows]
     return rows.picture(title, words, legend, draw, height=_HEIGHT)
@@ -248,10 +247,8 @@ def strips(room: Classroom) -> Figure:
     title, class_rows = "Every machine against the median one", room.rows[:_MOST]
     if not class_rows:
         return canvas.message(title, "Nothing was measured on three machines.")
-    legend = [
-        "dot: a machine",
-        "dashed line: the median machine, whose value is to the right",
-    ]
+    dashed = "dashed line: the median machine, whose value is to the right"
+    legend = canvas.caption_lines(["dot: a machine", dashed])
 
     def draw(axes: Axes) -> None:
         ratios = [_within(ratio) for row in class_rows for ratio in row.speeds.values()]
@@ -263,9 +260,7 @@ def strips(room: Classroom) -> Figure:
             )
 
     words = [(name, (amount, "")) for name, amount in (r.words for r in class_rows)]
-    return rows.picture(
-        title, words, canvas.caption_lines(legend), draw, height=_HEIGHT
-    )
+    return rows.picture(title, words, legend, draw, height=_HEIGHT)
 
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:

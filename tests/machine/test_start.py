@@ -254,7 +254,8 @@ def test_what_it_started_ends_with_it():
         "import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c',"
         "'import threading; threading.Event().wait()']); print(p.pid)"
     )
-    wait_until_gone(int(python(code).output))
+    output, _, _ = python(code)
+    wait_until_gone(int(output))
 
 
 def test_an_interrupt_ends_it_and_goes_on(monkeypatch):

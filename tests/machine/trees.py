@@ -11,7 +11,7 @@ import types
 from collections import namedtuple
 from unittest import mock
 
-from perfkit.machine import collect, environment, nvml
+from perfkit.machine import collect, environment, limits, nvml
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
 AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
@@ -59,7 +59,6 @@ def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
         "proc/sys/kernel/osrelease": release + "\n",
         "proc/sys/kernel/hostname": "engine\n",
         "proc/2/comm": "kthreadd\n",
-        "proc/self/status": f"Name:\tpython\nCpus_allowed_list:\t0-{cores - 1}\n",
         "proc/self/cgroup": "0::/\n",
         "sys/bus/pci/devices/0000:00:02.0/vendor": "0x8086\n",
         "sys/bus/pci/devices/0000:00:02.0/class": "0x030000\n",
@@ -152,6 +151,7 @@ def described(
     loaded=(),
     seen=None,
     calls_itself=None,
+    affinity=None,
 ):
     """Collect the computer of these files, and nothing of the one at hand.
 
@@ -173,6 +173,7 @@ def described(
         ),
         mock.patch.object(environment, "own_names", return_value=names),
         mock.patch.object(nvml, "gpus", return_value=answer),
+        mock.patch.object(limits, "affinity", return_value=affinity),
         mock.patch.multiple(platform, **functions),
         mock.patch.dict(os.environ, variables or {}, clear=True),
     ):
@@ -180,7 +181,7 @@ def described(
 
 
 class System:
-    """What psutil tells of a computer; from look to look a second passes.
+    """What psutil tells of a computer.
 
     Args:
         programs: The cores that other programs keep busy, by name.
@@ -197,7 +198,7 @@ class System:
         processes=(),
         **told,
     ):
-        self.cores, self.looks, self.on_battery = cores, 0, on_battery
+        self.cores, self.on_battery = cores, on_battery
         self.total = gigabytes * 10**9
         self.available = 3 * self.total // 4 if free is None else int(free * 10**9)
         others = enumerate(dict(programs).items(), 2)
@@ -216,17 +217,23 @@ class System:
             return None
         return types.SimpleNamespace(power_plugged=not self.on_battery)
 
-    def cpu_times(self):
-        self.looks += 1
-        busy = self.looks * sum(cores for *_, cores in self.processes)
-        return Times(busy, 100 + self.looks * self.cores - busy)
+    def cpu_times_percent(self):
+        busy = 100 * sum(cores for *_, cores in self.processes) / self.cores
+        return Times(busy, 100 - busy, guest=busy)
 
     def process_iter(self, _):
-        for number, name, parent, cores in self.processes:
-            times = (self.looks * cores, 0.0, 99.0, 99.0)
-            info = {"name": name, "ppid": parent, "cpu_times": times}
-            yield types.SimpleNamespace(pid=number, info=info | {"create_time": 5.0})
+        for number, name, _, cores in self.processes:
+            info = {"name": name, "cpu_percent": 100 * cores}
+            yield types.SimpleNamespace(pid=number, info=info)
+
+    def Process(self):
+        family, started = {os.getpid()}, []
+        for number, _, parent, _ in self.processes:
+            if parent in family:
+                family.add(number)
+                started.append(types.SimpleNamespace(pid=number))
+        return types.SimpleNamespace(children=lambda recursive: started)
 
 
-# Seconds of all cores, as psutil gives them.
-Times = namedtuple("Times", "user idle guest iowait steal", defaults=(0, 0, 0))
+# Shares of the time of all cores, as psutil gives them.
+Times = namedtuple("Times", "user idle guest iowait steal", defaults=(0,) * 5)

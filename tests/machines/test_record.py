@@ -41,7 +41,7 @@ def test_what_is_saved_is_read_back(tmp_path, fields):
     assert again.path == saved.path == path
     if fields:
         assert again == saved
-        assert again.trainings[0].rate is again.microbenchmarks[0].share is None
+        assert again.trainings[0].rate is again.microbenchmarks[0].rate is None
 
 
 def test_a_file_may_be_of_another_perfkit():

@@ -15,7 +15,7 @@ Rule = Callable[[Machine], Iterator[Check]]
 # From what keeps a GPU away to what costs a little.
 RULES: tuple[Rule, ...] = (
     *software.DRIVER,
-    *software.TENSORFLOW,
+    software.build,
     software.unseen_libraries,
     software.old_cudnn,
     hardware.hidden,

@@ -71,6 +71,16 @@ def say(
     )
 
 
+def judge(
+    machine: Machine, key: str, evidence: str, wrong: object, **more: Any
+) -> Check:
+    """Say what is wrong, as ``say`` does, or else that it is not."""
+    if wrong:
+        return say(machine, key, evidence, **more)
+    id, title = statements()[key]["ok"]
+    return fine(id, Words(machine, {"title": title}, more)["title"], evidence)
+
+
 class Words:
     """Words by name, for one kind of system; each may hold others by their names.
 
@@ -138,16 +148,6 @@ def kernels(targets: tuple[str, ...], card: str) -> Kernels:
 def numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version, for comparing: ``"12.5.1"`` is (12, 5, 1)."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
-
-
-def minor(version: str) -> str:
-    """The first two numbers of a version: ``"2.21.0"`` is ``"2.21"``."""
-    return ".".join(str(number) for number in numbers(version)[:2])
-
-
-def at_least(version: str | None, lowest: str) -> bool:
-    """Whether a version is known and not older than ``lowest``."""
-    return version is not None and numbers(version) >= numbers(lowest)
 
 
 def platform(machine: Machine) -> Platform:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import Check, fine, say
+from perfkit.machine.checks.base import Check, fine, judge, say
 from perfkit.machine.record import (
     BUSY,
     Gpu,
@@ -74,14 +74,9 @@ def throttled(machine: Machine) -> Iterator[Check]:
         if reasons is None:
             continue
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}."
-        # A newer driver may give a reason that has no words here.
-        named = (reason for reason in reasons if not reason.startswith("reason 0x"))
-        bad = [reason for reason in named if reason not in _BY_DESIGN]
-        if bad:
-            yield say(machine, "throttled", evidence, reason=bad[0], place=place)
-        else:
-            title = f"No fault slows the GPU {when}"
-            yield fine("throttled", title, evidence)
+        bad = [reason for reason in reasons if reason not in _BY_DESIGN]
+        blanks = {"reason": ", ".join(bad[:1]), "place": place, "when": when}
+        yield judge(machine, "throttled", evidence, bad, **blanks)
 
 
 def narrow(machine: Machine) -> Iterator[Check]:
@@ -95,14 +90,11 @@ def narrow(machine: Machine) -> Iterator[Check]:
         if not all(best) or current == (None, None) or gpu.divided:
             continue
         current = current[0] or best[0], current[1] or best[1]
-        rate, best_rate = link_rate(*current), link_rate(*best)
+        rate, best_rate = link_rate(*current) or 0.0, link_rate(*best) or 0.0
+        lost = 1 - rate / best_rate if rate and best_rate else 0.0
         could = f"card and slot allow {_link_words(*best)}"
-        if rate and best_rate and rate < best_rate:
-            evidence = f"{name}: {_link_words(*current)} {when}; {could}."
-            yield say(machine, "slow-link", evidence, cost=0.5 * (1 - rate / best_rate))
-        else:
-            title = "The link to the GPU is as fast as it can be"
-            yield fine("link", title, f"{name}: {_link_words(*current)} {when}.")
+        evidence = f"{name}: {_link_words(*current)} {when}; {could}."
+        yield judge(machine, "slow-link", evidence, lost > 0, cost=0.5 * lost)
 
 
 def _works(gpu: Gpu) -> bool:
@@ -140,14 +132,12 @@ def other_programs(machine: Machine) -> Iterator[Check]:
         names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
         by = f" by {names}" if names and are_known else ""
         evidence = f"{name}: {units.percent(share)} of its memory is in use{by}."
-        if share < (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY):
-            yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
-            continue
         full = are_known and share >= _ALL
-        yield say(
+        yield judge(
             machine,
             "shared-gpu" if are_known else "used-gpu",
             evidence,
+            share >= (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY),
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
             cost=0.95 if full else min(0.6, share),
@@ -169,13 +159,11 @@ def granted(machine: Machine) -> Iterator[Check]:
     share = machine.cores_granted / machine.cores
     words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
     evidence = f"This process may use {words} ({machine.cpu})."
-    if share >= _NEARLY_ALL:
-        yield fine("cores", "All cores may be used", evidence)
-        return
-    yield say(
+    yield judge(
         machine,
         "few-cores",
         evidence,
+        share < _NEARLY_ALL,
         cost=0.6 * (1 - share),
         cores=words,
         all=machine.cores,
@@ -198,10 +186,8 @@ def busy(machine: Machine) -> Iterator[Check]:
         f"Other programs kept {units.significant(load.others, 2)} of {machine.cores} "
         f"cores busy{f': {top}' if top else ''}."
     )
-    if lost < _MUCH_LOAD:
-        yield fine("load", "Other programs leave the cores free", evidence)
-    else:
-        yield say(machine, "busy-cores", evidence, cost=0.6 * min(1.0, lost))
+    cost = 0.6 * min(1.0, lost)
+    yield judge(machine, "busy-cores", evidence, lost >= _MUCH_LOAD, cost=cost)
 
 
 # There "powersave" follows the load; with every other driver it is the lowest speed.
@@ -236,10 +222,9 @@ def memory(machine: Machine) -> Iterator[Check]:
     evidence += f"; {units.size(free)} is free." if free is not None else "."
     if machine.memory < _LITTLE:
         yield say(machine, "little-memory", evidence)
-    elif free is not None and free < _LITTLE_FREE:
-        yield say(machine, "little-memory-left", evidence)
     else:
-        yield fine("memory", "There is enough memory", evidence)
+        is_short = free is not None and free < _LITTLE_FREE
+        yield judge(machine, "little-memory-left", evidence, is_short)
 
 
 def windows_drive(machine: Machine) -> Iterator[Check]:

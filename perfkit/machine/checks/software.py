@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from perfkit import units
 from perfkit.machine.checks import base
-from perfkit.machine.checks.base import Check, Words, fine, numbers, say
+from perfkit.machine.checks.base import Check, Words, fine, judge, numbers, say
 from perfkit.machine.record import Machine, Problem, Proof, Said, Start
 from perfkit.machine.starting import LATE
 from perfkit.machine.starting.child import COMPILING
@@ -21,30 +21,23 @@ SILENCES: dict[Problem, str] = {
 }
 
 
-def no_card(machine: Machine) -> Iterator[Check]:
-    """No NVIDIA GPU, and none that is left unused: plainly said, and nothing wrong."""
-    if machine.gpus or expects_gpu(machine):
+def unanswered(machine: Machine) -> Iterator[Check]:
+    """No NVIDIA GPU answers: a fault where one is there, or was meant to be."""
+    if machine.gpus:
         return
-    evidence = machine.no_gpu or "No GPU is reported."
-    if base.platform(machine) == "wsl2" and machine.nvidia_cards is None:
+    cards, evidence = machine.nvidia_cards, machine.no_gpu or "No GPU is reported."
+    if expects_gpu(machine):
+        count = f" NVIDIA cards on the bus: {cards}." if cards else ""
+        problem = machine.driver.problem if machine.driver else "no driver"
+        yield say(machine, SILENCES[problem], f"{evidence}{count}")
+    elif base.platform(machine) == "wsl2" and cards is None:
         yield say(machine, "driver-in-windows", evidence)
-        return
-    title = base.without_gpu(machine)
-    if machine.nvidia_cards == 0:
-        evidence = "No NVIDIA card is on the bus."
-        title += ", so its driver has nothing to load" if machine.driver else ""
-    yield fine("no-gpu", title, evidence)
-
-
-def silent(machine: Machine) -> Iterator[Check]:
-    """A card is there, or was meant to be, and its driver reports none."""
-    if machine.gpus or not expects_gpu(machine):
-        return
-    cards_on_bus = machine.nvidia_cards
-    cards = f" NVIDIA cards on the bus: {cards_on_bus}." if cards_on_bus else ""
-    evidence = (machine.no_gpu or "No GPU is reported.") + cards
-    problem = machine.driver.problem if machine.driver else "no driver"
-    yield say(machine, SILENCES[problem], evidence)
+    else:
+        title = base.without_gpu(machine)
+        if cards == 0:
+            evidence = "No NVIDIA card is on the bus."
+            title += ", so its driver has nothing to load" if machine.driver else ""
+        yield fine("no-gpu", title, evidence)
 
 
 # The oldest driver that runs programs of a CUDA version, by system.
@@ -65,10 +58,8 @@ def too_old(machine: Machine) -> Iterator[Check]:
     if not machine.gpus or lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
-    if base.at_least(version, lowest):
-        yield fine("driver", "The driver is new enough for TensorFlow", evidence)
-    else:
-        yield say(machine, "driver-too-old", evidence)
+    is_old = numbers(version) < numbers(lowest)
+    yield judge(machine, "driver-too-old", evidence, is_old)
 
 
 def lost(machine: Machine) -> Iterator[Check]:
@@ -89,37 +80,24 @@ def expects_gpu(machine: Machine) -> bool:
     return machine.driver is not None or bool(base.cuda_libraries(machine))
 
 
-DRIVER = (silent, lost, too_old, no_card)
+DRIVER = (unanswered, lost, too_old)
 
 
-def missing(machine: Machine) -> Iterator[Check]:
-    """Without TensorFlow there is nothing to train with."""
-    if machine.software and machine.software.build == "none":
+def build(machine: Machine) -> Iterator[Check]:
+    """Without TensorFlow nothing trains; a build without CUDA leaves a GPU alone."""
+    software, version = machine.software, base.tensorflow(machine)
+    if software and software.build == "none":
         evidence = f"Python {machine.python} finds no module tensorflow."
         yield say(machine, "no-tensorflow", evidence)
-
-
-def cpu_only(machine: Machine) -> Iterator[Check]:
-    """A build without CUDA leaves the GPU alone."""
-    software = machine.software
-    if software is None or not machine.gpus:
-        return
-    version = base.tensorflow(machine)
-    if software.build == "cuda":
+    elif software and machine.gpus and software.build == "cuda":
         evidence = f"TensorFlow {version} was built for CUDA {software.cuda}."
         yield fine("build", "TensorFlow is built for GPUs", evidence)
-    elif software.build in ("cpu", "rocm"):
+    elif software and machine.gpus and software.build in ("cpu", "rocm"):
         packages = software.packages or ("tensorflow-cpu",)
-        yield say(
-            machine,
-            "cpu-only-build",
-            f"{' and '.join(packages)} {version} has no CUDA, beside "
-            f"{machine.gpus[0].name}.",
-            packages=" ".join(packages),
-        )
-
-
-TENSORFLOW = (missing, cpu_only)
+        evidence = f"{' and '.join(packages)} {version} has no CUDA, beside "
+        evidence += f"{machine.gpus[0].name}."
+        blank = " ".join(packages)
+        yield say(machine, "cpu-only-build", evidence, packages=blank)
 
 
 def unseen_libraries(machine: Machine) -> Iterator[Check]:
@@ -127,23 +105,21 @@ def unseen_libraries(machine: Machine) -> Iterator[Check]:
     if not machine.gpus or base.built_for(machine) is None or machine.start:
         return
     cuda = base.cuda_libraries(machine)
-    if cuda is None:
-        evidence = "No package of this environment brings CUDA."
-        yield say(machine, "unseen-libraries", evidence)
-    else:
+    evidence = "No package of this environment brings CUDA."
+    if cuda:
         evidence = f"pip installed CUDA {cuda}."
-        yield fine("unseen-libraries", "The CUDA libraries are there", evidence)
+    yield judge(machine, "unseen-libraries", evidence, not cuda)
 
 
 # The cuDNN that TensorFlow was built with, by the first two numbers of its version.
-_CUDNN = {"2.16": "8.9", "2.17": "8.9", "2.18": "9.3", "2.19": "9.3", "2.20": "9.3"}
-_CUDNN |= {"2.21": "9.3"}
+_CUDNN: dict[tuple[int, ...], str] = {(2, 16): "8.9", (2, 17): "8.9"}
+_CUDNN |= {(2, number): "9.3" for number in (18, 19, 20, 21)}
 
 
 def old_cudnn(machine: Machine) -> Iterator[Check]:
     """A cuDNN older than the one TensorFlow was built with is refused by it."""
     version, cuda = base.tensorflow(machine), base.built_for(machine)
-    built_with = _CUDNN.get(base.minor(version or ""))
+    built_with = _CUDNN.get(numbers(version or "")[:2])
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not built_with or name not in machine.versions:
         return

@@ -15,9 +15,8 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from perfkit import units
 from perfkit.errors import installing
@@ -39,20 +38,6 @@ _HINTS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """How a process ended, with what it printed.
-
-    ``output`` is of its standard output, ``log`` of its standard error. A negative
-    ``code`` is the number of the signal that ended it, ``late`` whether time was over.
-    """
-
-    output: str
-    log: str
-    code: int
-    late: bool
-
-
 def started(
     limit: float = LIMIT_S,
     command: Sequence[str] = (),
@@ -65,7 +50,7 @@ def started(
     """
     inherited = {name: text for name, text in variables.items() if name not in _LOGGING}
     try:
-        ended = watched(
+        output, log, code = watched(
             command or (sys.executable, "-P", child.__file__),
             inherited | {"TF_CPP_MIN_LOG_LEVEL": "0"},
             limit,
@@ -73,18 +58,18 @@ def started(
     except OSError as error:
         return Start(problem=f"No process could be started ({error.strerror}).")
     names = environment.own_names()
-    messages = list(_messages(ended.output))
+    messages = list(_messages(output))
     facts = {name: value for message in messages for name, value in message.items()}
     proofs = [message["proof"] for message in messages if "proof" in message]
     return Start(
         seconds=facts.get("seconds"),
-        said=explain_log(ended.log, names),
+        said=explain_log(log, names),
         devices=tuple(facts.get("devices", ())),
         proofs=tuple(
             Proof(**proof | {"problem": _sentence(proof["problem"], names)})
             for proof in proofs
         ),
-        problem=_problem(ended, facts, names, limit),
+        problem=_problem(log, code, facts, names, limit),
     )
 
 
@@ -100,7 +85,11 @@ def _messages(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _problem(
-    ended: Ended, facts: dict[str, Any], names: tuple[str, ...], limit: float
+    log: str,
+    code: int | None,
+    facts: dict[str, Any],
+    names: tuple[str, ...],
+    limit: float,
 ) -> str:
     """Why TensorFlow could not be started, or not be tried to the end."""
     if facts.get("missing") == "tensorflow":
@@ -111,13 +100,13 @@ def _problem(
     doing = facts.get("doing", "starting Python")
     if "error" in facts:
         return f"Failed while {doing}: {_sentence(facts['error'], names)}"
-    if ended.late:
+    if code is None:
         return f"{LATE} {units.seconds(limit)}, while {doing}."
     if "compiled" in facts:
         return ""
-    lines = ended.log.strip().splitlines()
+    lines = log.strip().splitlines()
     last = f"; its last words: {_sentence(lines[-1], names)}" if lines else ""
-    return f"TensorFlow's process {how_ended(ended.code)} while {doing}{last}"
+    return f"TensorFlow's process {how_ended(code)} while {doing}{last}"
 
 
 def how_ended(code: int | None) -> str:
@@ -139,41 +128,40 @@ _KEPT = 1 << 24
 
 def watched(
     command: Sequence[str], variables: Mapping[str, str], limit: float
-) -> Ended:
+) -> tuple[str, str, int | None]:
     """Run a command to its end, or for so many seconds; nothing it started stays.
 
     Its standard input stays open for as long as somebody waits for it.
+
+    Returns:
+        Its output, its standard error and its exit code: minus the number of the
+        signal that ended it, None where time was over.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
             command,
             env=dict(variables),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=log,
             start_new_session=True,
-        )
-        late = False
+        ) as process,
+    ):
+        code = None
         try:
-            process.wait(limit)
+            code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            late = True
+            pass
         finally:
-            _end(process)
-        return Ended(
-            output=_text_of(output), log=_text_of(log), code=process.wait(), late=late
-        )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and its group, which may go on when it has ended itself."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-    process.wait()
-    if process.stdin:
-        process.stdin.close()
+            # Its group may go on when it has ended itself.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.name == "posix":
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
+            process.wait()
+        return _text_of(output), _text_of(log), code
 
 
 def _text_of(file: IO[bytes]) -> str:
@@ -181,25 +169,17 @@ def _text_of(file: IO[bytes]) -> str:
     return file.read(_KEPT).decode(errors="replace")
 
 
-class Pattern(NamedTuple):
-    """One kind of line: what is found in it, its weight, and what it means."""
-
-    text: re.Pattern[str]
-    weight: Weight
-    meaning: str
-
-
-def explained(message: str) -> Pattern | None:
-    """Find what a message of the log means; None where nobody has explained it."""
-    return next((p for p in patterns() if p.text.search(message)), None)
+def explained(message: str) -> tuple[Weight, str] | None:
+    """How much a message of the log matters, and what it means; None for unknown."""
+    return next((told for text, told in patterns() if text.search(message)), None)
 
 
 @functools.cache
-def patterns() -> tuple[Pattern, ...]:
+def patterns() -> tuple[tuple[re.Pattern[str], tuple[Weight, str]], ...]:
     """All kinds of line that are known, in the order in which they are looked for."""
     table = files(__package__).joinpath("patterns.toml").read_text(encoding="utf-8")
     return tuple(
-        Pattern(re.compile(text), weight, meaning)
+        (re.compile(text), (weight, meaning))
         for text, (weight, meaning) in tomllib.loads(table).items()
     )
 
@@ -232,12 +212,12 @@ def explain_log(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     for text in _ESCAPE.sub("", log).splitlines():
         message = _HEAD.sub("", text).strip()
         # It is looked up as it was said: a user's name may be a word of the message.
-        pattern = explained(message)
-        if pattern is None or pattern.weight == "harmless":
+        weight, meaning = explained(message) or ("harmless", "")
+        if weight == "harmless":
             continue
         line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
         line = " ".join(environment.anonymize(line, hidden, _LONGEST_LINE).split())
-        note = Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
+        note = Said(line=line, meaning=meaning, weight=weight)
         lines.setdefault(_NUMBER.sub("#", line), note)
     return tuple(lines.values())[:_MOST_LINES]
 

@@ -119,7 +119,7 @@ class Microbenchmarks(Experiment):
             reason = "TensorFlow cannot use a GPU here; `perfkit doctor` says why"
             refused |= dict.fromkeys(on_gpu, reason)
         yield Note(REFUSED, refused)
-        _, card = computing(gpus_here()[0], os.environ)
+        card = computing(gpus_here()[0], os.environ)
         hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, hardware.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))

@@ -177,7 +177,6 @@ class KnownCause:
         masks: Whether it can slow a training many times and hide all other causes.
         everywhere: Whether it slows all parts of a training, and so may be why leaving
             a group out brings something.
-        at_ends: Whether it lies at the ends of epochs, not in the input itself.
     """
 
     id: str
@@ -193,38 +192,25 @@ class KnownCause:
     of_stages: bool = False
     masks: bool = False
     everywhere: bool = False
-    at_ends: bool = False
 
     def complete(self, change: Change) -> Change:
         """Fill in what a change leaves to its cause."""
-        return replace(
-            change,
-            cause=self.id,
-            kind=change.kind or self.kind,
-            means=f"{as_sentence(self.means)} ",
-            do=change.do or self.do,
-            mind=change.mind or self.mind,
-            edit=change.edit or self.edit,
-            line=change.line or self.line,
-            group=self.group,
-            masks=self.masks,
-            everywhere=self.everywhere,
-        )
+        names = ("kind", "do", "mind", "edit", "line", "group", "masks", "everywhere")
+        values = {name: getattr(change, name) or getattr(self, name) for name in names}
+        means = f"{as_sentence(self.means)} "
+        return replace(change, cause=self.id, means=means, **values)
 
     def candidates(self, facts: Facts) -> Candidates:
         """Offer the changes that apply to a training, or say why there are none."""
         missing = facts.pipeline.get("missing")
         if self.of_stages and missing:
             yield Untested(missing, self.id)
-        alone, offered = facts.loop and self.needs_fit, False
-        for candidate in self.offer(facts):
-            if isinstance(candidate, Change):
-                # A change that is made before the loop runs needs no ``fit``.
-                if not (alone and candidate.in_place):
-                    offered = True
-                    yield self.complete(candidate)
-            elif not alone:
-                yield replace(candidate, cause=candidate.cause or self.id)
-        if alone and not offered:
+        if facts.loop and self.needs_fit:
             reason = "it needs fit, because your own loop decides that"
             yield Untested(reason, self.id)
+            return
+        for candidate in self.offer(facts):
+            if isinstance(candidate, Change):
+                yield self.complete(candidate)
+            else:
+                yield replace(candidate, cause=candidate.cause or self.id)

@@ -16,7 +16,7 @@ from typing import Any
 from perfkit.findings.diagnosis import Cause, Diagnosis
 from perfkit.findings.record import Edit
 from perfkit.training.diagnose.causes import KNOWN
-from perfkit.training.diagnose.change import Change, Locate, Rewrite
+from perfkit.training.diagnose.change import Change, Rewrite
 from perfkit.training.diagnose.code import Code, Unsure
 from perfkit.training.diagnose.maker import Source, source_of
 from perfkit.training.diagnose.source import UNREADABLE, in_cell
@@ -44,8 +44,11 @@ def locate(
     diagnosis: Diagnosis, maker: Callable[[], Any], changes: Iterable[Change]
 ) -> Diagnosis:
     """The same diagnosis, each cause with the lines to change, as far as is certain."""
-    code = _code_of(diagnosis, maker) if diagnosis.causes else None
-    if code is None:
+    if not diagnosis.causes:
+        return diagnosis
+    try:
+        code = Code(source_of(maker), diagnosis.facts)
+    except UNREADABLE:
         return diagnosis
     by_name = {change.name: change for change in changes}
     causes = [_located(code, c, by_name.get(c.change)) for c in diagnosis.causes]
@@ -59,7 +62,10 @@ def _located(code: Code, cause: Cause, change: Change | None) -> Cause:
         if new != source:
             return replace(cause, edits=_edits_to(code, new))
     known = change or KNOWN.get(cause.cause)
-    line = _line_shown(code, known.line if known else None)
+    try:
+        line = known.line(code) if known and known.line else 0
+    except (Unsure, LookupError, ValueError):
+        line = 0
     if not line:
         return replace(cause, edits=())
     edit = _edit(code.source, line, source.split("\n")[line - 1], None)
@@ -74,14 +80,6 @@ def _rewritten(code: Code, edit: Rewrite | None) -> str:
     except (Unsure, LookupError, *UNREADABLE):
         return code.text.source
     return new
-
-
-def _line_shown(code: Code, locate: Locate | None) -> int:
-    """The line that a cause is about; 0 where it is not certain."""
-    try:
-        return locate(code) if locate else 0
-    except (Unsure, LookupError, ValueError):
-        return 0
 
 
 def patch(diagnosis: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
@@ -124,11 +122,7 @@ def _quoted(causes: Iterable[Cause]) -> str:
 
 
 def _combine(ranked: Iterable[Cause], source: Source) -> tuple[str, list[Cause]]:
-    """Make every change whose lines no better one changes.
-
-    Returns:
-        The new code, and the causes that it is about.
-    """
+    """The code with each change whose lines no better one changes, and their causes."""
     lines = source.text.split("\n")
     made = dict[int, tuple[int, list[str]]]()
     changed = set[int]()
@@ -158,14 +152,6 @@ def _lines_of(edit: Edit, source: Source) -> range:
     starts = (1, *source.cells)
     first = starts[min(edit.cell, len(starts) - 1)] + edit.line - 2
     return range(first, first + len(edit.lines))
-
-
-def _code_of(diagnosis: Diagnosis, maker: Callable[[], Any]) -> Code | None:
-    """The code that was diagnosed, with the facts that say what to change in it."""
-    try:
-        return Code(source_of(maker), diagnosis.facts)
-    except UNREADABLE:
-        return None
 
 
 def _edits_to(code: Code, new: str) -> tuple[Edit, ...]:

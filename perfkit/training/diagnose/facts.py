@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfkit.questions.shared.loops import described
 from perfkit.training.diagnose.epochs import Epochs
@@ -245,7 +244,7 @@ def padded(model: Any, batch: Any) -> dict[str, Any]:
 
     Returns:
         ``{"part": place among the parts of a batch, "front": whether the padding
-        stands in front, "longest": length of its longest text}``.
+        stands in front}``.
     """
     model_inputs = getattr(model, "inputs", None) or ()
     if any(len(t.shape) == 2 and t.shape[1] is not None for t in model_inputs):
@@ -263,18 +262,11 @@ def padded(model: Any, batch: Any) -> dict[str, Any]:
         if any(len(shape) > 1 and shape[1] == rows.shape[1] for shape in shapes):
             continue
         for front in (False, True):
-            lengths = _lengths(rows, front=front)
-            if lengths.mean() < _MOSTLY_FULL * rows.shape[1]:
-                longest = int(lengths.max())
-                return {"part": place, "front": front, "longest": longest}
+            words = rows != 0 if front else rows[:, ::-1] != 0
+            skipped = np.where(words.any(axis=1), words.argmax(axis=1), rows.shape[1])
+            if (rows.shape[1] - skipped).mean() < _MOSTLY_FULL * rows.shape[1]:
+                return {"part": place, "front": front}
     return {}
-
-
-def _lengths(rows: NDArray[np.int_], *, front: bool) -> NDArray[np.int_]:
-    """The length of each row without its padding, shape (rows,)."""
-    words = rows[:, ::-1] != 0 if not front else rows != 0
-    skipped = np.where(words.any(axis=1), words.argmax(axis=1), rows.shape[1])
-    return np.asarray(rows.shape[1] - skipped)
 
 
 # Another epoch is waited for so long: its beginning tells that there are more.

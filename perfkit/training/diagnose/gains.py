@@ -5,12 +5,7 @@ from collections.abc import Collection, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
-from perfkit.findings.diagnosis import (
-    TOGETHER,
-    Cause,
-    Gain,
-    Seconds,
-)
+from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
 from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.change import Change, without_input
@@ -20,6 +15,8 @@ from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, e
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
 _RETRACING = "retracing"
+# What a cause has of the change that proved it.
+_SHARED = ("cause", "fix", "do", "mind", "subject", "group", "ceiling", "at_least")
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -40,11 +37,7 @@ def causes(
 ) -> tuple[Cause, ...]:
     """What changes proved, the largest gain first.
 
-    Args:
-        changes: All that apply.
-        measured: What was measured.
-        inferences: What no change proves.
-        at_once: Names of those that were measured together.
+    No change proves ``inferences``; those named in ``at_once`` were measured together.
     """
     pairs = _list_helpful(changes, measured, at_once)
     ceilings = [(change, c) for change, c in pairs if change.ceiling]
@@ -178,19 +171,12 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     if not units.is_known(compared.low, compared.high):
         how_fast = f"faster, by how much is not known yet ({rounds(compared)})"
     return Cause(
-        cause=change.cause,
         change=change.name,
         kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
         evidence=f"{change.means}{change.changes} That runs {how_fast}.",
-        fix=change.fix,
-        do=change.do,
-        mind=change.mind,
-        subject=change.subject,
-        group=change.group,
-        ceiling=change.ceiling,
-        at_least=change.at_least,
         grade="inferred" if inferred else "measured here",
+        **{name: getattr(change, name) for name in _SHARED},
     )
 
 

@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from perfkit.machine.limits import text_of
+
 # Where Ubuntu says whether it holds namespaces back.
 _RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 # Set by whoever lets a script reach the network.
@@ -82,11 +84,7 @@ def refusal(
     Ubuntu lets a process have namespaces and forbids what is done in them. From there
     no process comes back, so a child tries it.
     """
-    try:
-        is_restricted = _RESTRICTED.read_text().strip() != "0"
-    except OSError:
-        is_restricted = False
-    if not is_restricted:
+    if text_of(_RESTRICTED) in ("", "0"):
         return ""
     reader, writer = os.pipe()
     if not (child := os.fork()):

@@ -15,6 +15,8 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any
 
+from perfkit.machine import limits
+
 # Read when devices are first used, which is in the trial; and what only chooses what
 # is printed, which many scripts set behind the import.
 _NEVER_LATE = ("CUDA_", "TF_CPP_")
@@ -64,24 +66,21 @@ def note_setters(note: Callable[[str, FrameType], object]) -> None:
 
     Settings are told by the first name of their function.
     """
+
+    def noting(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            note(name, sys._getframe(1))
+            return result
+
+        return call
+
     for setting in (*SETTINGS, FLOAT16_POLICY):
         for name in setting.setters:
             holder, function = _holder_of(name)
-            original = getattr(holder, function, None)
-            if original is not None:
-                setattr(holder, function, _noting(original, setting.setters[0], note))
-
-
-def _noting(
-    original: Callable[..., Any], name: str, note: Callable[[str, FrameType], object]
-) -> Callable[..., Any]:
-    @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        note(name, sys._getframe(1))
-        return result
-
-    return call
+            if (original := getattr(holder, function, None)) is not None:
+                setattr(holder, function, noting(original, setting.setters[0]))
 
 
 def leave_off(cause: str) -> None:
@@ -102,21 +101,15 @@ def _holder_of(name: str) -> tuple[Any, str]:
     return holder, function
 
 
-def other_than_cores(number: object) -> str:
-    """A number of threads that is not what TensorFlow would take by itself."""
-    text = str(number or "").strip()
-    return text if text.isdecimal() and int(text) not in (0, cores()) else ""
-
-
 def cores() -> int:
     """How many cores this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return limits.affinity() or os.cpu_count() or 1
 
 
-def _threads(kind: str) -> Callable[[], str]:
-    getter = f"config.threading.get_{kind}_op_parallelism_threads"
-    return lambda: other_than_cores(_told_by("tensorflow", getter)())
+def _threads(kind: str) -> Callable[[], object]:
+    """Read a number of threads; 0 for what TensorFlow would take by itself."""
+    read = _told_by(f"config.threading.get_{kind}_op_parallelism_threads")
+    return lambda: count if (count := read()) != cores() else 0
 
 
 def _checks_numerics() -> bool:
@@ -129,9 +122,9 @@ def _checks_numerics() -> bool:
     return any(type(owner).__name__ == "CheckNumericsCallback" for owner in owners)
 
 
-def _told_by(module: str, path: str) -> Callable[[], object]:
-    """What a function of a module says, once that has been imported."""
-    return lambda: attrgetter(path)(import_module(module))()
+def _told_by(path: str) -> Callable[[], object]:
+    """What a function of TensorFlow says, once that has been imported."""
+    return lambda: attrgetter(path)(import_module("tensorflow"))()
 
 
 # ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
@@ -139,14 +132,10 @@ SETTINGS = (
     Setting(
         "eager",
         "tf.config.run_functions_eagerly(True)",
-        _told_by("tensorflow", "config.functions_run_eagerly"),
+        _told_by("config.functions_run_eagerly"),
         ("tf.config.experimental_run_functions_eagerly",),
     ),
-    Setting(
-        "debugging",
-        "tf.debugging.enable_check_numerics()",
-        _checks_numerics,
-    ),
+    Setting("debugging", "tf.debugging.enable_check_numerics()", _checks_numerics),
     Setting(
         "debugging",
         "tf.data.experimental.enable_debug_mode()",
@@ -155,17 +144,15 @@ SETTINGS = (
     Setting(
         "debugging",
         "tf.debugging.set_log_device_placement(True)",
-        _told_by("tensorflow", "debugging.get_log_device_placement"),
+        _told_by("debugging.get_log_device_placement"),
     ),
-    Setting(
-        "threads",
-        "tf.config.threading.set_intra_op_parallelism_threads({})",
-        _threads("intra"),
-    ),
-    Setting(
-        "threads",
-        "tf.config.threading.set_inter_op_parallelism_threads({})",
-        _threads("inter"),
+    *(
+        Setting(
+            "threads",
+            f"tf.config.threading.set_{kind}_op_parallelism_threads({{}})",
+            _threads(kind),
+        )
+        for kind in ("intra", "inter")
     ),
 )
 
@@ -195,18 +182,12 @@ FLOAT16_POLICY = Setting(
 def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the variables that have changed since, too late for the libraries.
 
-    Args:
-        before: What ``read_early(os.environ)`` was when TensorFlow had been imported.
+    ``read_early(os.environ)`` was ``before`` when TensorFlow had been imported.
     """
     from perfkit.engine.launcher import read_early
 
-    after = read_early(os.environ)
-    names = sorted({*before, *after})
-    return tuple(
-        name
-        for name in names
-        if before.get(name) != after.get(name) and not name.startswith(_NEVER_LATE)
-    )
+    changed = dict(before.items() ^ read_early(os.environ).items())
+    return tuple(n for n in sorted(changed) if not n.startswith(_NEVER_LATE))
 
 
 def late_in_words(late: Sequence[str]) -> str:

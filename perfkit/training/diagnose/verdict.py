@@ -18,7 +18,7 @@ from perfkit.findings.diagnosis import (
     without_line,
 )
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.text import as_budget, as_sentence
+from perfkit.findings.text import as_budget, as_sentence, listed
 from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
@@ -30,6 +30,9 @@ _MOST_FIXES = 3
 _LONGEST = 60
 # A training whose time is computing by more than this is compute-bound.
 _COMPUTE_BOUND = 0.5
+_LESS_WORK = (
+    "Most of its time goes into computing, so only less computing makes it faster."
+)
 # Others that kept as many cores busy may have changed what was measured.
 _BUSY_CORES = 0.5
 # What is known where a ceiling brings much, and no change of what it leaves out.
@@ -51,12 +54,16 @@ _REMEDIES = {
 
 def verdict_of(diagnosis: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
-    if diagnosis.step is None:
+    step = diagnosis.step
+    if step is None:
         return with_account(diagnosis, _not_measured(diagnosis))
     verdict = _to_do(diagnosis) or _nothing_to_do(diagnosis)
-    verdict = replace(
-        verdict, because=tuple(because(diagnosis)), facts=tuple(_facts(diagnosis))
-    )
+    if units.is_known(step.low, step.high):
+        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
+        # No other table has it.
+        fact = Fact("A step, unchanged", median, f"{low} to {high}")
+        verdict = replace(verdict, facts=(fact,))
+    verdict = replace(verdict, because=tuple(because(diagnosis)))
     return with_account(diagnosis, verdict)
 
 
@@ -76,18 +83,17 @@ def _not_measured(diagnosis: Diagnosis) -> Verdict:
     runs = not ended and diagnosis.outcome in ("completed", "stopped")
     step_s = float(diagnosis.facts.get("step_s") or 0)
     ending = "" if runs else (ended or [diagnosis.outcome])[-1].rstrip(".")
+    text = "The training made too few steps within the budget."
     if ending:
         text = f"It {'then ' if step_s else ''}{ending}."
     elif diagnosis.stopped:
         text = "The run was stopped before the training had made enough steps."
-    else:
-        text = "The training made too few steps within the budget."
+    if step_s:
+        text = f"A step takes about {_short(step_s)}. {text}"
     advice = _REMEDIES.get(diagnosis.outcome, "")
     if not advice or (runs and not diagnosis.stopped):
         # Trials that the budget's end has cut off were stopped, too.
         advice = _again(diagnosis)
-    if step_s:
-        text = f"A step takes about {_short(step_s)}. {text}"
     headline = _NOT_KNOWN
     if ending and not step_s:
         headline = "This training could not be run."
@@ -117,21 +123,13 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
-        right = f"Nothing is wrong with {_subject(diagnosis)}. "
-        lead = right if _is_little(diagnosis) else ""
-        headline = f"{lead}For more speed, {_low(headline)}"
-    text = _effect(
-        diagnosis,
-        cause.speedup,
-        cause.subject,
-        would=cause.ceiling or cause.grade != "measured here" or not cause.change,
-        # A step of a larger batch is another one.
-        examples=cause.cause == "small-batch",
-        is_lower_bound=cause.at_least,
-    )
+        headline = f"For more speed, {_low(headline)}"
+        gains = (diagnosis.ceiling, *(cause.speedup for cause in diagnosis.causes))
+        if not any(gain and gain.is_much for gain in gains):
+            headline = f"Nothing is wrong with {_subject(diagnosis)}. {headline}"
     return Verdict(
         headline=headline,
-        much=text,
+        much=_effect(diagnosis, cause.speedup, cause.subject, cause),
         sure=diagnosis.how_sure(cause),
         interval=cause.speedup.ends,
         edits=cause.edits,
@@ -140,17 +138,17 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     )
 
 
-def _is_little(diagnosis: Diagnosis) -> bool:
-    """Whether all that is shown to be lost, or to be had, is little."""
-    gains = [*(cause.speedup for cause in diagnosis.causes), diagnosis.ceiling]
-    return not any(gain is not None and gain.is_much for gain in gains)
-
-
 def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
     open_yet = (*diagnosis.left_open, *diagnosis.unmeasured)
-    step, warnings = _step(diagnosis), (*_between(diagnosis), *_disturbance(diagnosis))
+    step, measured = "The time of a step is not known yet", diagnosis.step
+    if measured and units.is_known(measured.low, measured.high):
+        ends = measured.low, measured.high
+        step = f"A step takes {units.roughly(measured.median_s, *ends, _short)}"
+    warnings = (*_between(diagnosis), *_disturbance(diagnosis))
     if open_yet or not diagnosis.healthy:
-        text = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
+        text = (
+            f"{step}; {_quoted(open_yet)} may bring more." if open_yet else f"{step}."
+        )
         advice = _again(diagnosis)
         if not diagnosis.comparisons and not open_yet:
             text = f"{step}; perfkit can change nothing in it from outside."
@@ -166,24 +164,21 @@ def _nothing_to_do(diagnosis: Diagnosis) -> Verdict:
         )
     text = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
     if little := next((c for c in diagnosis.causes if c.ceiling), None):
-        text = _effect(diagnosis, little.speedup, little.subject, would=True)
+        text = _effect(diagnosis, little.speedup, little.subject)
     headline = f"Nothing is wrong with {_subject(diagnosis)}."
     if (limit := diagnosis.ceiling) and limit.is_much:
         # What would explain it brings too little to be a reason.
         headline = f"{_HELD_UP[WITHOUT_INPUT]}; {_NO_REMEDY}."
-        text = _effect(diagnosis, limit, _ANY_INPUT, would=True)
+        text = _effect(diagnosis, limit, _ANY_INPUT)
     left_out = diagnosis.left_out
     comparisons = (c for c in diagnosis.comparisons if c.variant not in left_out)
     is_sure = all(compared.sure == "sure" for compared in comparisons)
-    work = (
-        "Most of its time goes into computing, so only less computing makes it faster."
-    )
     return Verdict(
         headline=headline,
         much=text,
         sure="sure" if is_sure else "likely",
         warnings=warnings,
-        next=work if _computing_share(diagnosis) > _COMPUTE_BOUND else "",
+        next=_LESS_WORK if _computing_share(diagnosis) > _COMPUTE_BOUND else "",
     )
 
 
@@ -200,28 +195,23 @@ def _to_delete(cause: Cause) -> str:
 
 
 def _effect(
-    diagnosis: Diagnosis,
-    gain: Gain,
-    subject: str,
-    *,
-    would: bool = False,
-    examples: bool = False,
-    is_lower_bound: bool = False,
+    diagnosis: Diagnosis, gain: Gain, subject: str, cause: Cause | None = None
 ) -> str:
     """How many times as fast, and how long a step takes then."""
-    runs, takes = ("would run", "would take") if would else ("runs", "takes")
-    if is_lower_bound:
+    runs, takes = "would run", "would take"
+    if cause and not cause.ceiling and cause.grade == "measured here" and cause.change:
+        runs, takes = "runs", "takes"
+    if cause and cause.at_least:
         runs, takes = f"{runs} at least", f"{takes} at most"
     if not gain.is_known:
         return f"{subject} {runs} faster; by how much is not known yet."
     sentence = f"{subject} {runs} {gain.brief}"
-    if gain.estimate < 1:
-        sentence = f"{subject} {takes} {units.times(1 / gain.estimate)} times as long"
     step, batch = diagnosis.step, int(diagnosis.facts.get("batch") or 0)
     if not (step and units.is_narrow(step.low, step.high)):
         return f"{sentence}."
     clause = f"a step {takes}"
-    if examples:
+    if cause and cause.cause == "small-batch":
+        # A step of a larger batch is another one.
         clause = f"{batch} examples {takes.removesuffix('s')}"
     took = units.instead(_short(step.median_s / gain.estimate), _short(step.median_s))
     return f"{sentence}: {clause} {took}."
@@ -238,16 +228,13 @@ def _low(sentence: str) -> str:
 
 def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     """What could change the decision for a change."""
-    cache_bytes = diagnosis.facts.get("pipeline", {}).get("bytes")
-    if cause.cause == "no-cache" and isinstance(cache_bytes, int | float):
-        yield f"The cache takes {units.size(cache_bytes)} of memory."
     if cause.mind:
         yield cause.mind
     together = diagnosis.together
     # What is not made together with others says nothing of them.
     at_once = together is not None and cause.change in together.changes
     if together and at_once and together.speedup.high < cause.speedup.low:
-        names = listed(together.changes)
+        names = _quoted(together.changes)
         yield f"Don't combine them: {names} together run {together.speedup.brief}."
     yield from _between(diagnosis)
     yield from _disturbance(diagnosis)
@@ -305,40 +292,19 @@ def _again(diagnosis: Diagnosis) -> str:
     return f"Run again with {as_budget(2 * diagnosis.budget_s, diagnosis.training)}."
 
 
-def _step(diagnosis: Diagnosis) -> str:
-    step = diagnosis.step
-    if step is None or not units.is_known(step.low, step.high):
-        return "The time of a step is not known yet"
-    return f"A step takes {units.roughly(step.median_s, step.low, step.high, _short)}"
-
-
-def _facts(diagnosis: Diagnosis) -> Iterator[Fact]:
-    """The numbers that the verdict rests on and that no other table has."""
-    step = diagnosis.step
-    if step and units.is_known(step.low, step.high):
-        median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
-        yield Fact("A step, unchanged", median, f"{low} to {high}")
-
-
 def because(diagnosis: Diagnosis) -> Iterator[str]:
     """Say what a reader should know of how the training ran."""
     if uncontained := diagnosis.facts.get("uncontained"):
         yield str(uncontained)
-    names = [str(name) for name in diagnosis.facts.get("late") or ()]
-    if names:
+    if names := [str(name) for name in diagnosis.facts.get("late") or ()]:
         yield settings.late_in_words(names)
     if reason := diagnosis.notes.get(NO_TURNS):
         yield f"No change could be tried in the process of the first look: {reason}"
 
 
-def listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of them."""
-    quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
-    hidden_count = len(names) - len(quoted)
-    if hidden_count:
-        quoted.append(f"{hidden_count} more")
-    *first, last = quoted
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed((f'"{name}"' for name in names), most=_MOST_NAMES)
 
 
 def _computing_share(diagnosis: Diagnosis) -> float:

@@ -9,7 +9,6 @@ from perfkit.machine.record import (
     Clocks,
     Driver,
     Gpu,
-    Holder,
     Link,
     Machine,
     Proof,
@@ -134,14 +133,6 @@ def changed(machine, **facts):
 def with_card(machine, **facts):
     """The machine with its first card changed in the same way."""
     return replace(machine, gpus=(changed(machine.gpus[0], **facts), *machine.gpus[1:]))
-
-
-def desktop():
-    """What a desktop holds of a card."""
-    return (
-        Holder(program="Xorg", memory=GB // 2),
-        Holder(program="firefox", memory=GB // 3),
-    )
 
 
 def says(rule, machine, expected, *pieces):

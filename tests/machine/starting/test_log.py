@@ -41,7 +41,7 @@ ptxas too old. Falling back to the driver to compile.""",
     }.items(),
 )
 def test_what_is_known_of_a_line(weight, lines):
-    assert {line: explained(line).weight for line in lines.split("\n")[1:]} == (
+    assert {line: explained(line)[0] for line in lines.split("\n")[1:]} == (
         dict.fromkeys(lines.split("\n")[1:], weight)
     )
     assert explained("the moon is full") is None

@@ -18,6 +18,7 @@ from tests.training.diagnose.measurements import measured
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 LIMIT = cause("input-bound", "without input", 3.6, subject="Without any input it")
 WORKING = account(line(20, computing=8.0))
+NOT_SHOWN = "This run does not show whether anything slows this training."
 OPEN = {"verdict": "too noisy to say", "low": 0.6, "high": 1.9}
 
 
@@ -88,9 +89,7 @@ def test_eager_steps_that_only_their_author_can_change_are_not_called_healthy():
         causes=(), healthy=True, untested=untested, unmeasured=("tf.function",)
     )
     said = verdict_of(found)
-    assert (
-        said.headline == "This run does not show whether anything slows this training."
-    )
+    assert said.headline == NOT_SHOWN
     assert '"tf.function"' in said.much
     assert said.next == "Its steps compute in no function. Use one."
 
@@ -204,16 +203,14 @@ def test_a_group_that_a_change_of_it_goes_beyond_is_not_cleared():
 def test_nothing_is_called_healthy_while_much_is_open(more):
     found = with_xla(diagnosis(causes=(), **more), **{} if more else OPEN)
     said = verdict_of(found)
-    assert (
-        said.headline == "This run does not show whether anything slows this training."
-    )
+    assert said.headline == NOT_SHOWN
     assert said.sure == "not known yet"
     assert ('"graph"' if more else '"XLA"') in said.much
     assert said.next == "Run again with `--budget 240`."
     assert any(line.startswith("Not known yet: ") for line in found.report.besides)
     nothing = {"comparisons": (), "ceiling": None, "healthy": False}
     said = verdict_of(diagnosis(causes=(), **nothing))
-    assert said.headline.startswith("This run does not show")
+    assert said.headline == NOT_SHOWN
     assert "perfkit can change nothing in it" in said.much
     assert "`perfkit lines`" in said.next
 
@@ -252,9 +249,7 @@ def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
     assert said.because == ()
     # What the first look has seen at work can be run.
     said = verdict_of(diagnosis((), step=None, facts={"step_s": 83.0}, **ended))
-    assert (
-        said.headline == "This run does not show whether anything slows this training."
-    )
+    assert said.headline == NOT_SHOWN
     assert said.much == f"A step takes about 83 s. It then {message}."
     assert remedy in said.next
 

@@ -4,21 +4,13 @@ A record is a ``KnownCause`` below the functions that it names. Whatever record 
 of ``_FAMILIES`` defines is known and tried.
 """
 
-from perfkit.findings.diagnosis import WITHOUT_INPUT
-from perfkit.training.diagnose.causes import (
-    batches,
-    lines,
-    model,
-    stages,
-    steps,
-    surroundings,
-)
+from perfkit.training.diagnose.causes import lines, model, stages, steps, surroundings
 from perfkit.training.diagnose.change import Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts
 
 # In the order in which changes are tried where time is short; those of the input in the
 # order in which they can be applied one after another.
-_FAMILIES = (steps, surroundings, lines, stages, batches, model)
+_FAMILIES = (steps, surroundings, lines, stages, model)
 KNOWN: dict[str, KnownCause] = {
     record.id: record
     for family in _FAMILIES
@@ -26,11 +18,7 @@ KNOWN: dict[str, KnownCause] = {
     if isinstance(record, KnownCause)
 }
 # Causes that lie in the input itself, and not only in the ends of its epochs.
-OF_INPUT = tuple(
-    known.id
-    for known in KNOWN.values()
-    if known.group == WITHOUT_INPUT and not known.at_ends
-)
+OF_INPUT = tuple(known.id for known in KNOWN.values() if known.of_stages)
 
 
 def applicable(facts: Facts) -> tuple[tuple[Change, ...], dict[str, str]]:

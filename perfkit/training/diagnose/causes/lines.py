@@ -78,15 +78,15 @@ def lines(facts: Facts) -> Candidates:
         where = str(line["where"])
         if line["why"]:
             yield Untested(line["why"], where)
-            continue
-        yield Change(
-            name=line["name"],
-            changes=f"{_INSTEAD[_kind(line)]} ({where}).",
-            fix=f"Let {where} do less.",
-            apply=functools.partial(leave_out, line=line),
-            ceiling=True,
-            leaves_out=where,
-        )
+        else:
+            yield Change(
+                name=line["name"],
+                changes=f"{_INSTEAD[_kind(line)]} ({where}).",
+                fix=f"Let {where} do less.",
+                apply=functools.partial(leave_out, line=line),
+                ceiling=True,
+                leaves_out=where,
+            )
 
 
 _INSTEAD = {
@@ -120,12 +120,6 @@ def _kind(line: Mapping[str, Any]) -> str:
     return str(line["parts"][0]).partition(" ")[0]
 
 
-def _names(line: Mapping[str, Any]) -> set[str]:
-    """Return the names in the graph: ``dense`` of ``"layer dense Dense"``."""
-    parts = (str(part).split(" ") for part in line["parts"])
-    return {name for kind, *words in parts for name in words[:1] if kind == _kind(line)}
-
-
 def _is_of(part: Any, line: Mapping[str, Any]) -> bool:
     at = getattr(part, "__dict__", {}).get(_AT)
     return bool(at == (line["file"], line["cell"], line["line"]))
@@ -137,10 +131,13 @@ def _layers(model: Any, line: Mapping[str, Any]) -> list[Any]:
     matches = [layer for layer in layers if _is_of(layer, line)]
     if not matches:
         # The line is in a layer of the user's own, whose inner layers of Keras can go.
+        # The name in the graph is ``dense`` of ``"layer dense Dense"``.
+        parts = (str(part).split(" ") for part in line["parts"])
+        names = {words[1] for words in parts if words[0] == _LAYER and words[1:]}
         matches = [
             layer
             for layer in layers
-            if layer.name in _names(line)
+            if layer.name in names
             and type(layer).__module__.partition(".")[0] == "keras"
         ]
     inner = {id(child) for layer in matches for child in _within(layer)}
@@ -154,19 +151,14 @@ def _within(layer: Any) -> list[Any]:
 def _obstacle(training: Training, line: Mapping[str, Any]) -> str:
     """Why the work of a line cannot be left out; "" where it can."""
     import keras
+    import tensorflow as tf
 
-    model = training.model
+    model, traced = training.model, tf.types.experimental.PolymorphicFunction
     if _kind(line) == _LOSS:
         loss: Any = getattr(model._compile_loss, "_user_loss", None)
         alone = loss is not None and len(keras.tree.flatten(loss)) == 1
         return "" if alone else "its loss is one of several, or not in compile()"
-    return _of_layers(training, _layers(model, line), line)
-
-
-def _of_layers(training: Training, layers: list[Any], line: Mapping[str, Any]) -> str:
-    import tensorflow as tf
-
-    model, traced = training.model, tf.types.experimental.PolymorphicFunction
+    layers = _layers(model, line)
     inside = [child for layer in layers for child in (layer, *_within(layer))]
     if not layers:
         return "it makes a part of a layer, and only a whole layer can be left out"
@@ -232,9 +224,16 @@ def _stub(layer: Any) -> Callable[..., Any]:
                 # One number is enough; a sum of all would overflow in float16.
                 value += zero * tf.cast(tf.reshape(tensor, [-1])[0], tf.float32)
         batch = tf.shape(tensors[0])[0] if tensors[0].shape.rank else 1
-        return tf.nest.map_structure(
-            lambda spec: spec and _filled(spec, value, batch), shapes[key]
-        )
+
+        def filled(spec: Any) -> Any:
+            if spec is None:
+                return None
+            if spec.shape.rank is None or None in tuple(spec.shape)[1:]:
+                raise BadParameterError(_OPEN)
+            sizes = [batch if size is None else size for size in spec.shape]
+            return tf.fill(sizes, tf.cast(value, spec.dtype))
+
+        return tf.nest.map_structure(filled, shapes[key])
 
     return call
 
@@ -253,15 +252,6 @@ def _shapes(layer: Any, call: Callable[[], Any]) -> Any:
     # The losses that it added belong to that graph.
     layer._clear_losses()
     return specs
-
-
-def _filled(spec: Any, value: Any, batch: Any) -> Any:
-    import tensorflow as tf
-
-    if spec.shape.rank is None or None in tuple(spec.shape)[1:]:
-        raise BadParameterError(_OPEN)
-    sizes = [batch if size is None else size for size in spec.shape]
-    return tf.fill(sizes, tf.cast(value, spec.dtype))
 
 
 # What leaves the work of a line out proves no cause: it shows what a fix can bring.

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -53,15 +54,14 @@ _FEWEST, _MOST = 4, 256
 def worth_of(facts: Facts) -> Worth:
     """As many steps as an epoch of a trial has."""
     epochs = epochs_for(facts)
-    steps = epochs.trial_steps or epochs.steps
-    if steps:
+    if steps := epochs.trial_steps or epochs.steps:
         return Worth(steps, facts.steps)
     seconds = facts.step_s or _WORTH_S
     return Worth(min(_MOST, max(_FEWEST, round(_WORTH_S / seconds))))
 
 
 # ``tf.data.AUTOTUNE``, for which TensorFlow would have to be loaded.
-_AUTOTUNE = -1
+AUTOTUNE = -1
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
 _change = functools.partial(Change, after=WITHOUT_INPUT)
@@ -77,14 +77,13 @@ def serial_map(facts: Facts) -> Candidates:
     if facts.pipeline["rewrites"] and not remaining:
         yield Untested("TensorFlow already runs these maps in parallel")
         return
-    kinds = [stage["kind"] for stage in serial]
-    distinct = sorted(set(kinds))
-    counts = " and ".join(f"{kinds.count(kind)} {kind}" for kind in distinct)
+    kinds = sorted(Counter(stage["kind"] for stage in serial).items())
+    counts = " and ".join(f"{count} {kind}" for kind, count in kinds)
     calls = "(..., num_parallel_calls=tf.data.AUTOTUNE)"
     yield _change(
         name="parallel maps",
         changes=f"{counts} stage work on several elements at once.",
-        fix=" and ".join(f".{kind}{calls}" for kind in distinct),
+        fix=" and ".join(f".{kind}{calls}" for kind, _ in kinds),
         apply=in_parallel,
     )
 
@@ -95,26 +94,23 @@ def no_cache(facts: Facts) -> Candidates:
     if not stages:
         return
     place, need, room = pipeline["cache"], pipeline["bytes"], pipeline["memory"]
+    reason = pipeline["why"]
     if pipeline["cached"]:
-        yield Untested("the pipeline already has a cache")
-        return
-    if place is None or need is None:
-        yield Untested(pipeline["why"])
-        return
-    size = units.size(need)
-    if need > _ROOM * room:
+        reason = "the pipeline already has a cache"
+    elif not reason and need > _ROOM * room:
         free = f"and only {units.size(room)} of memory is free"
-        yield Untested(f"its elements would take about {size}, {free}")
+        reason = f"its elements would take about {units.size(need)}, {free}"
+    if reason:
+        yield Untested(reason)
         return
     behind = stages[place["after"]]["kind"]
     moved = " and ".join(stages[index]["kind"] for index in place["moved"])
     order = f", with the {moved} after it" if moved else ""
-    fix = f".cache() after the {behind}{order}"
     yield _change(
         name="cache",
-        changes=f"A cache keeps in memory what leaves the {behind}{order}; that takes "
-        f"about {size}.",
-        fix=fix,
+        changes=f"A cache keeps in memory what leaves the {behind}{order}.",
+        fix=f".cache() after the {behind}{order}",
+        mind=f"The cache takes about {units.size(need)} of memory.",
         apply=functools.partial(cached, worth=worth_of(facts)),
     )
 
@@ -125,7 +121,7 @@ def in_parallel(training: Training) -> None:
     def change(place: int, dataset: Any, before: Any) -> Any:
         if not is_serial(stage(dataset)):
             return None
-        return again(dataset, before, num_parallel_calls=_AUTOTUNE)
+        return again(dataset, before, num_parallel_calls=AUTOTUNE)
 
     training.data = rebuilt(training.data, change)
 
@@ -165,15 +161,13 @@ _FIXES = {
 
 def slow_read(facts: Facts) -> Candidates:
     """Records kept behind their reader, or files copied into memory."""
-    stages = facts.stages
     if not facts.pipeline.get("reads"):
         return
-    place = _reader(stages)
+    place = _reader(facts.stages)
     if place is None:
-        reason = "one stage reads the files and works on them"
-        yield Untested(reason)
+        yield Untested("one stage reads the files and works on them")
         return
-    records = stages[place]["records"]
+    records = facts.stages[place]["records"]
     subject = "The records" if records else "The files"
     yield _change(
         name="read from memory",

@@ -45,34 +45,20 @@ from perfkit.training.diagnose.training import Training, see_every_step
 _OF_INPUT = "tf.data."
 
 
-def left_off(
-    facts: Facts,
-    cause: str,
-    name: str,
-    changes: str,
-    subject: str = "The training then",
-) -> Iterator[Change]:
+def left_off(facts: Facts, cause: str, name: str, changes: str) -> Iterator[Change]:
     """Leave off all settings that slow the training and belong to one cause.
 
-    Args:
-        facts: What is known of the training.
-        cause: As ``diagnose.settings`` has it.
-        name: Of the change.
-        changes: What it changes, ``{}`` standing for the lines.
-        subject: As that of the change.
+    ``{}`` stands for their lines in ``changes``.
     """
-    lines = facts.settings.get(cause)
-    if not lines:
-        return
-    listed = " and ".join(f"`{line}`" for line in lines)
-    yield Change(
-        name=name,
-        changes=changes.format(listed),
-        fix=f"Delete {listed}.",
-        subject=subject,
-        before=functools.partial(settings.leave_off, cause),
-        after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
-    )
+    if lines := facts.settings.get(cause):
+        listed = " and ".join(f"`{line}`" for line in lines)
+        yield Change(
+            name=name,
+            changes=changes.format(listed),
+            fix=f"Delete {listed}.",
+            before=functools.partial(settings.leave_off, cause),
+            after=WITHOUT_INPUT if all(o.startswith(_OF_INPUT) for o in lines) else "",
+        )
 
 
 def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
@@ -82,35 +68,31 @@ def _delete_settings(code: Code, cause: str) -> Iterator[Splice]:
         yield from delete(code, only(code.calls_of(name)))
 
 
-DEBUGGING = KnownCause(
-    id="debugging",
-    kind="defect",
+def _of_settings(cause: str, name: str, changes: str, **known: Any) -> KnownCause:
+    return KnownCause(
+        id=cause,
+        kind="defect",
+        offer=functools.partial(left_off, cause=cause, name=name, changes=changes),
+        edit=functools.partial(_delete_settings, cause=cause),
+        everywhere=True,
+        **known,
+    )
+
+
+DEBUGGING = _of_settings(
+    "debugging",
+    name="without debugging",
+    changes="Debugging stays off: {}.",
     do="Turn debugging off",
     means="a debug setting is on",
-    offer=functools.partial(
-        left_off,
-        cause="debugging",
-        name="without debugging",
-        changes="Debugging stays off: {}.",
-        subject="Without it the training",
-    ),
-    edit=functools.partial(_delete_settings, cause="debugging"),
     masks=True,
-    everywhere=True,
 )
-THREADS = KnownCause(
-    id="threads",
-    kind="defect",
+THREADS = _of_settings(
+    "threads",
+    name="default threads",
+    changes="TensorFlow uses one thread per core, without {}.",
     do="Let TensorFlow choose the number of threads",
     means="a setting gives it more or fewer threads than there are cores",
-    offer=functools.partial(
-        left_off,
-        cause="threads",
-        name="default threads",
-        changes="TensorFlow uses one thread per core, without {}.",
-    ),
-    edit=functools.partial(_delete_settings, cause="threads"),
-    everywhere=True,
 )
 
 _GRAPH = "graph"
@@ -127,19 +109,20 @@ def eager(facts: Facts) -> Candidates:
     if facts.loop:
         yield from _eager_loop(facts)
     elif facts.eager:
-        graph = Change(
+        yield Change(
             name=_GRAPH,
             changes="TensorFlow traces the step once and runs it as a graph.",
             fix="Remove the setting that runs it eagerly: run_eagerly=True in compile, "
             "model.run_eagerly = True, or tf.config.run_functions_eagerly(True).",
             apply=as_graph,
+            **_TYPED,
         )
-        yield _typed(graph)
 
 
 def _eager_loop(facts: Facts) -> Candidates:
     changes = "TensorFlow runs what is under @tf.function as a graph, without {}."
-    yield from map(_typed, left_off(facts, "eager", _GRAPH, changes))
+    for change in left_off(facts, "eager", _GRAPH, changes):
+        yield replace(change, **_TYPED)
     if functions := tuple(facts.eager_calls):
         listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
         yield Change(
@@ -161,16 +144,6 @@ def _eager_loop(facts: Facts) -> Candidates:
             at_least=True,
             apply=parts_as_graphs,
         )
-
-
-def _typed(graph: Change) -> Change:
-    """The same with what to type for it, and what that costs."""
-    return replace(
-        graph,
-        mind="Python in a step then runs once.",
-        edit=_without_run_eagerly,
-        line=_line_of_eager,
-    )
 
 
 def as_graph(training: Training) -> None:
@@ -274,6 +247,12 @@ def _line_of_eager(code: Code) -> int:
     return code.text.source.count("\n", 0, first) + 1
 
 
+# What to type for a graph where Keras runs the steps, and what that costs.
+_TYPED: dict[str, Any] = {
+    "mind": "Python in a step then runs once.",
+    "edit": _without_run_eagerly,
+    "line": _line_of_eager,
+}
 EAGER = KnownCause(
     id="eager",
     kind="defect",
@@ -297,8 +276,6 @@ UNCOUNTED = (
 
 def step_overhead(facts: Facts) -> Candidates:
     """Make several steps before going back to Python."""
-    if facts.loop:
-        return
     many, current = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
     while facts.endless and (facts.steps or 0) % many:
         # What goes on has no last execution with fewer steps: an epoch would have more.
@@ -356,8 +333,6 @@ STEP_OVERHEAD = KnownCause(
 
 def xla(facts: Facts) -> Candidates:
     """Have XLA compile the step."""
-    if facts.loop:
-        return
     if facts.eager:
         yield Untested("XLA cannot compile an eager step")
     elif not facts.xla:

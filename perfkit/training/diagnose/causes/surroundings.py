@@ -30,10 +30,7 @@ from perfkit.training.diagnose.code import (
 )
 from perfkit.training.diagnose.epochs import SHORTENED
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.loop import (
-    OFTEN,
-    is_own,
-)
+from perfkit.training.diagnose.loop import OFTEN, is_own
 from perfkit.training.diagnose.training import (
     LEFT_OUT,
     Training,
@@ -95,9 +92,17 @@ def one_iterator(training: Training) -> None:
     """
     import tensorflow as tf
 
+    real: Callable[[Any], Iterator[Any]] = tf.data.Dataset.__iter__
+    # A trial asks for each epoch anew.
+    if hasattr(real, _REAL):
+        return
     iterators: dict[int, tuple[Any, Iterator[Any]]] = {}
 
-    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
+    @functools.wraps(real)
+    def iterate(data: Any) -> Iterator[Any]:
+        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
+        if not is_own(sys._getframe(1)):
+            return real(data)
         count = int(data.cardinality())
         if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
@@ -107,23 +112,8 @@ def one_iterator(training: Training) -> None:
         # A loop over a dataset, such as that of a validation, has to end.
         return itertools.islice(iterators[id(data)][1], count if count >= 0 else None)
 
-    _replace(tf.data.Dataset, "__iter__", iterate)
-
-
-def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
-    """Replace a method for calls from the user's code, unless that is done already."""
-    real = getattr(holder, name)
-    if hasattr(real, _REAL):
-        return
-
-    @functools.wraps(real)
-    def wrapper(self: Any) -> Any:
-        # Calls from Keras keep the original, because it needs TensorFlow's iterators.
-        is_own_call = is_own(sys._getframe(1))
-        return instead(real, self) if is_own_call else real(self)
-
-    setattr(wrapper, _REAL, real)
-    setattr(holder, name, wrapper)
+    setattr(iterate, _REAL, real)
+    tf.data.Dataset.__iter__ = iterate
 
 
 INPUT_BOUND = KnownCause(
@@ -140,8 +130,6 @@ _watcher = functools.partial(Change, defect_from=_USUAL_DEFECT)
 
 def observers(facts: Facts) -> Candidates:
     """All that watches at once, then every watcher that the training has."""
-    if facts.loop:
-        return
     if after := group(facts):
         yield _watcher(
             name=after,
@@ -184,10 +172,8 @@ def observers(facts: Facts) -> Candidates:
 def group(facts: Facts) -> str:
     """The name of the change that leaves out all; "" where there is one at most."""
     watching = [name for name in facts.callbacks if name not in LEFT_OUT]
-    several = len(watching) + sum(
-        map(bool, (facts.metrics, facts.progress, facts.validation))
-    )
-    return WITHOUT_OBSERVERS if several > 1 else ""
+    others = filter(None, (facts.metrics, facts.progress, facts.validation))
+    return WITHOUT_OBSERVERS if len([*watching, *others]) > 1 else ""
 
 
 def _without(facts: Facts, index: int, after: str) -> Change:
@@ -195,10 +181,8 @@ def _without(facts: Facts, index: int, after: str) -> Change:
     before = facts.callbacks[:index].count(name)
     label = f"{name} ({before + 1})" if before else name
     if steering := name in facts.steering:
-        do, fix = (
-            f"Let `{label}` do less",
-            f"Let {label} do less, or call it less often.",
-        )
+        do = f"Let `{label}` do less"
+        fix = f"Let {label} do less, or call it less often."
     else:
         less = _REMEDY.get(name, "once an epoch instead of once a batch")
         do = f"Remove `{label}`, or let it do less"
@@ -283,7 +267,7 @@ CALLBACK = KnownCause(
 
 def validation(facts: Facts) -> Candidates:
     """Validate never."""
-    if facts.loop or not facts.validation:
+    if not facts.validation:
         return
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
@@ -351,28 +335,25 @@ def epoch_boundary(facts: Facts) -> Candidates:
                 apply=one_iterator,
             )
         return
-    if reason := _no_endless(facts):
-        yield Untested(reason)
-        return
-    yield _watcher(
-        name=ENDLESS,
-        changes="The data repeat without end, so one iterator serves all epochs.",
-        fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
-        apply=without_end,
-        own_pauses=True,
-    )
-
-
-def _no_endless(facts: Facts) -> str:
     if facts.data != "tf.data":
-        return f"Keras makes its own iterator over this kind of data ({facts.data})"
-    if facts.endless:
-        return "with steps_per_epoch, one iterator already serves all epochs"
-    if not facts.steps:
-        return "the number of steps in an epoch is unknown: give steps_per_epoch"
-    if facts.steps % max(1, facts.steps_per_execution):
-        return f"{facts.steps} steps are not a multiple of steps_per_execution"
-    return ""
+        data = f"this kind of data ({facts.data})"
+        yield Untested(f"Keras makes its own iterator over {data}")
+    elif facts.endless:
+        yield Untested("with steps_per_epoch, one iterator already serves all epochs")
+    elif not facts.steps:
+        reason = "the number of steps in an epoch is unknown: give steps_per_epoch"
+        yield Untested(reason)
+    elif facts.steps % max(1, facts.steps_per_execution):
+        reason = f"{facts.steps} steps are not a multiple of steps_per_execution"
+        yield Untested(reason)
+    else:
+        yield _watcher(
+            name=ENDLESS,
+            changes="The data repeat without end, so one iterator serves all epochs.",
+            fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
+            apply=without_end,
+            own_pauses=True,
+        )
 
 
 def without_end(training: Training) -> None:
@@ -390,5 +371,4 @@ EPOCH_BOUNDARY = KnownCause(
     group=WITHOUT_INPUT,
     offer=epoch_boundary,
     line=line_of_stage(),
-    at_ends=True,
 )

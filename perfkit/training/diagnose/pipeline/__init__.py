@@ -12,37 +12,28 @@ from perfkit.training.account.places import Place, Places, note_stages
 from perfkit.training.diagnose.maker import LineNames
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
-# the class, ours for the kind, the method that makes one, and its arguments.
+# the class, the method that makes one, which names the kind, and its arguments.
 _BUILT = {
-    "_AssertCardinalityDataset": ("assert cardinality", "", ""),
-    "_BatchDataset": ("batch", "batch", "batch_size drop_remainder"),
-    "_FilterDataset": ("filter", "filter", "predicate"),
-    "_FlatMapDataset": ("flat map", "flat_map", "map_func"),
-    "_InterleaveDataset": (
-        *("interleave", "interleave"),
-        "map_func cycle_length block_length",
-    ),
-    "_MapDataset": ("map", "map", "map_func"),
-    "_OptionsDataset": ("options", "", ""),
-    "_PaddedBatchDataset": (
-        *("padded batch", "padded_batch"),
-        "batch_size padded_shapes padding_values drop_remainder",
-    ),
-    "_ParallelBatchDataset": (
-        *("batch", "batch"),
-        "batch_size drop_remainder num_parallel_calls deterministic",
-    ),
-    "_ParallelMapDataset": (
-        *("map", "map"),
-        "map_func num_parallel_calls deterministic use_unbounded_threadpool",
-    ),
-    "_PrefetchDataset": ("prefetch", "prefetch", "buffer_size"),
-    "_RepeatDataset": ("repeat", "repeat", "count"),
-    "_ShardDataset": ("shard", "shard", "num_shards index"),
-    "_ShuffleDataset": ("shuffle", "shuffle", "buffer_size reshuffle_each_iteration"),
-    "_SkipDataset": ("skip", "skip", "count"),
-    "_TakeDataset": ("take", "take", "count"),
-    "CacheDataset": ("cache", "cache", "filename"),
+    "_AssertCardinalityDataset": "assert_cardinality",
+    "_BatchDataset": "batch batch_size drop_remainder",
+    "_FilterDataset": "filter predicate",
+    "_FlatMapDataset": "flat_map map_func",
+    "_InterleaveDataset": "interleave map_func cycle_length block_length",
+    "_MapDataset": "map map_func",
+    "_OptionsDataset": "options",
+    "_PaddedBatchDataset": "padded_batch batch_size padded_shapes padding_values "
+    "drop_remainder",
+    "_ParallelBatchDataset": "batch batch_size drop_remainder num_parallel_calls "
+    "deterministic",
+    "_ParallelMapDataset": "map map_func num_parallel_calls deterministic "
+    "use_unbounded_threadpool",
+    "_PrefetchDataset": "prefetch buffer_size",
+    "_RepeatDataset": "repeat count",
+    "_ShardDataset": "shard num_shards index",
+    "_ShuffleDataset": "shuffle buffer_size reshuffle_each_iteration",
+    "_SkipDataset": "skip count",
+    "_TakeDataset": "take count",
+    "CacheDataset": "cache filename",
 }
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
@@ -91,7 +82,9 @@ def kind(stage: Any) -> str:
     if _generates(stage):
         return "Python generator"
     name = type(stage).__name__
-    return _BUILT.get(name, ("",))[0] or _SOURCES.get(name) or name.strip("_")
+    if name in _BUILT:
+        return _BUILT[name].split()[0].replace("_", " ")
+    return _SOURCES.get(name) or name.strip("_")
 
 
 def again(stage: Any, before: Any, **changes: Any) -> Any:
@@ -109,8 +102,8 @@ def again(stage: Any, before: Any, **changes: Any) -> Any:
         from tensorflow.data.experimental import assert_cardinality
 
         return before.apply(assert_cardinality(int(stage._expected_cardinality)))
-    _, method, arguments = _BUILT[name]
-    values = {key: _argument(stage, key) for key in arguments.split()} | changes
+    method, *arguments = _BUILT[name].split()
+    values = {key: _argument(stage, key) for key in arguments} | changes
     if name == "_MapDataset" and stage._force_synchronous and not changes:
         values["synchronous"] = True
     # Two zeros mean a random seed; otherwise the first is the global seed.
@@ -129,14 +122,11 @@ def stacked(stages: Iterable[Any], before: Any = None) -> Any:
 def rebuilt(dataset: Any, change: Callable[[int, Any, Any], Any]) -> Any:
     """Build a pipeline anew, each stage being what ``change`` makes of it.
 
-    Args:
-        dataset: Its last stage.
-        change: Takes a stage's place in the chain, the stage as it was and what is
-            before it now; gives what stands there, or None for the same. The source
-            is not asked for.
+    That takes a stage's place in the chain, the stage as it was and what is before it
+    now; it gives what stands there, or None for the same. It is not asked for the
+    source.
     """
-    source, *stages = chain(dataset)
-    built = source
+    built, *stages = chain(dataset)
     for place, stage in enumerate(stages, 1):
         changed = change(place, stage, built)
         built = again(stage, built) if changed is None else changed
@@ -149,7 +139,11 @@ def _argument(stage: Any, name: str) -> Any:
         return {"true": True, "false": False}.get(value)
     if name in ("padded_shapes", "padding_values"):
         return value
-    return value._func if hasattr(value, "_func") else plain(value)
+    if hasattr(value, "_func"):
+        return value._func
+    value = value.numpy() if hasattr(value, "numpy") else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def functions(stage: Any) -> list[Any]:
@@ -188,25 +182,6 @@ _WORKS = ("MapDataset", "ParallelMapDataset")
 _GENERATORS = ("alg", "algorithm")
 _DRAWS = ("Random", "Rng", "StatefulStandardNormal")
 _BRANCHES = ("If", "While", "Case", "Switch")
-
-
-def _doing(functions: Iterable[Any]) -> dict[str, Any]:
-    """Return what functions and the functions in them do, by the names in ``stage``."""
-    operations = {name for function in functions for name in _operations(function)}
-    return {
-        "random": any(_draws(name) for name in operations),
-        "stateful": any(_is_stateful(name) for name in operations),
-        "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
-        "reads": any(name.startswith(_READS) for name in operations),
-        "records": any(name.startswith(_RECORDS) for name in operations)
-        and not any(name.startswith(_WORKS) for name in operations),
-    }
-
-
-def branches(functions: Iterable[Any]) -> bool:
-    """Whether the functions branch on the values of their inputs."""
-    operations = {name for function in functions for name in _operations(function)}
-    return any(name.endswith(_BRANCHES) for name in operations)
 
 
 def _operations(function: Any) -> Iterator[str]:
@@ -265,6 +240,7 @@ def stage(
           the files that an interleave reads;
         * ``"stateful"``: whether TensorFlow must not make it parallel by itself;
         * ``"python"``: the ways by which it calls Python;
+        * ``"branches"``: whether it branches on the values of its inputs;
         * ``"reads"``, ``"records"``: whether it reads files, or records out of them;
         * ``"works"``: whether elements leave it changed: it computes or reads;
         * ``"texts"``: whether strings are among the parts of an element, all of them
@@ -274,7 +250,17 @@ def stage(
         * ``"line"``: file, cell and line that made it; empty where nobody noted that.
     """
     kind_name, parts = kind(dataset), list(beneath(dataset)) if source else [dataset]
-    does = _doing(function for part in parts for function in functions(part))
+    traced = (function for part in parts for function in functions(part))
+    operations = {name for function in traced for name in _operations(function)}
+    does: dict[str, Any] = {
+        "random": any(map(_draws, operations)),
+        "stateful": any(map(_is_stateful, operations)),
+        "python": tuple(sorted({_PYTHON[op] for op in operations & _PYTHON.keys()})),
+        "branches": any(name.endswith(_BRANCHES) for name in operations),
+        "reads": any(name.startswith(_READS) for name in operations),
+        "records": any(name.startswith(_RECORDS) for name in operations)
+        and not any(name.startswith(_WORKS) for name in operations),
+    }
     # Files may stay in one order where what they hold is shuffled.
     ordered = kind_name == "interleave" and shuffled
     if not ordered and any(kind(part) == "shuffle" for part in parts):
@@ -305,15 +291,6 @@ def _function(dataset: Any) -> str:
     wrapper = getattr(dataset, "_map_func", None)
     name = str(getattr(getattr(wrapper, "_func", None), "__name__", ""))
     return name if name.isidentifier() else ""
-
-
-def plain(value: Any) -> Any:
-    """A tensor as a value of Python; all else as it is."""
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def _texts(spec: Any) -> bool:

@@ -12,10 +12,8 @@ from perfkit.machine.limits import free_bytes
 from perfkit.training.diagnose.failure import try_read
 from perfkit.training.diagnose.pipeline import (
     beneath,
-    branches,
     chain,
     describe,
-    functions,
     kind,
     stacked,
     stage,
@@ -103,8 +101,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     objects = chain(dataset)
     stages = describe(objects)
     hidden = any(kind(part) == "cache" for part in beneath(objects[0]))
-    listed = [stage["kind"] for stage in stages]
-    ends = [name for name in listed if name != "options"]
+    kinds = [stage["kind"] for stage in stages if stage["kind"] != "options"]
     options = dataset.options()
     rewriting = options.experimental_optimization
     # None means that TensorFlow's own rewrites are on.
@@ -119,7 +116,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "cached": hidden or is_cached(objects),
         "hidden cache": hidden,
         "reads": any(stage["reads"] for stage in stages),
-        "prefetched": ends[-1:] == ["prefetch"],
+        "prefetched": kinds[-1:] == ["prefetch"],
         "python": sorted({way for stage in stages for way in stage["python"]}),
         "memory": free_bytes(),
         "for batches": [stage(part)["function"] for part in for_batches(objects)],
@@ -149,6 +146,8 @@ def _cache(objects: list[Any], point: dict[str, Any] | str) -> dict[str, Any]:
 
 # What a function of each element commutes with.
 _BETWEEN = ("shuffle", "repeat", "take", "skip", "prefetch", "options")
+# What a map that may follow the batch does none of.
+_ODD = ("random", "stateful", "python", "branches", "reads")
 _BATCHES = 2
 _EXAMPLES = 4
 _CLOSE = 1e-5
@@ -160,8 +159,7 @@ def for_batches(objects: list[Any]) -> list[Any]:
     maps = []
     for part in _before_batch(objects):
         does = stage(part)
-        odd = any(does[trait] for trait in ("random", "stateful", "python", "reads"))
-        if odd or branches(functions(part)) or not _same_for_batches(part):
+        if any(does[trait] for trait in _ODD) or not _same_for_batches(part):
             break
         maps.append(part)
     return maps

@@ -22,10 +22,7 @@ _CHOOSES = (*_BATCHES, "take", "skip", "shard")
 
 
 def cache_point(stages: Sequence[dict[str, Any]]) -> dict[str, Any] | str:
-    """Find the last place for a cache that is right.
-
-    Args:
-        stages: As ``describe`` has them, the source first.
+    """Find the last place for a cache that is right, in stages as of ``describe``.
 
     Returns:
         ``"after"``, the place of the stage that it follows, and ``"moved"``, those of
@@ -78,11 +75,8 @@ class Worth:
 def keep_first(dataset: Any, count: int, total: int = UNKNOWN, file: str = "") -> Any:
     """Return a dataset of the same length that repeats the first ``count`` elements.
 
-    Args:
-        dataset: Makes the elements; it is run at once.
-        count: Elements to keep.
-        total: Elements in all, if the cardinality of ``dataset`` is unknown.
-        file: The file to keep them in; "" for memory.
+    They are made at once, and kept in a file or in memory. There are ``total`` in all
+    if the cardinality is unknown.
 
     Raises:
         BadParameterError: There is no element.
@@ -176,12 +170,10 @@ def _reads_all(behind: Sequence[Any]) -> bool:
 
 
 def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
-    """The pipeline with something else in the place of each of its caches.
+    """The pipeline with what ``change`` makes of each of its caches.
 
-    Args:
-        dataset: The last stage.
-        change: Takes the place of a cache, what is before it, and, of one that lies in
-            a file, the name of another file; gives what ``rebuilt`` wants.
+    That takes the place of a cache, what is before it, and, of one that lies in a file,
+    the name of another file; it gives what ``rebuilt`` takes.
     """
 
     def changed(at: int, stage: Any, before: Any) -> Any:

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from perfkit.errors import BadParameterError
 from perfkit.questions.shared.precision import Hardware
 from perfkit.training.diagnose.causes import model, steps, surroundings
-from perfkit.training.diagnose.causes.model import SMALL_BATCH
+from perfkit.training.diagnose.causes.model import PADDING, SMALL_BATCH
 from perfkit.training.diagnose.causes.steps import EAGER, STEP_OVERHEAD, XLA
 from perfkit.training.diagnose.change import Untested
 from perfkit.training.diagnose.epochs import Epochs
-from perfkit.training.diagnose.facts import Facts, facts_of
+from perfkit.training.diagnose.facts import Facts, facts_of, padded
 from perfkit.training.diagnose.loop import in_loop
-from perfkit.training.diagnose.training import steps_of
+from perfkit.training.diagnose.training import Training, steps_of
 from tests.training.diagnose.causes.offered import named, why
 from tests.training.diagnose.fits import BATCH, Costs, batches, rows, training, trial
 
@@ -186,13 +187,83 @@ def test_without_input_what_is_held_back_is_validated_as_before():
 
 
 def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
-    def texts():
+    def lengths():
         for length in (3, 5, 4):
             yield np.arange(2 * length).reshape(2, length) + 1, np.zeros(2)
 
     kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
-    made = in_loop(tf.data.Dataset.from_generator(texts, output_signature=kinds))
+    made = in_loop(tf.data.Dataset.from_generator(lengths, output_signature=kinds))
     model.one_shape(made)
-    padded = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
-    assert [len(words[0]) for words, _ in padded] == [5, 5, 5]
-    assert padded[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))
+    texts = [(x.tolist(), y.shape) for x, y in made.data.as_numpy_iterator()]
+    assert [len(words[0]) for words, _ in texts] == [5, 5, 5]
+    assert texts[0] == ([[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], (2,))
+
+
+LENGTHS = np.random.default_rng(0).permutation(np.arange(1, 41))
+
+
+def words(dataset):
+    """The words of each text, and the share of what holds them that is padding."""
+    texts = [words for words, _ in dataset.as_numpy_iterator()]
+    kept = [tuple(row[row > 0]) for batch in texts for row in batch]
+    held = sum(batch.size for batch in texts)
+    return sorted(kept), 1 - sum(map(len, kept)) / held
+
+
+PADDED = [np.arange(1, n + 1) for n in LENGTHS]
+
+
+def padded_before(where):
+    side = {"padding": where, "truncating": where}
+    return keras.utils.pad_sequences(PADDED, maxlen=90, **side), LENGTHS % 2
+
+
+def as_arrays(where):
+    return Training(None, padded_before(where), {"batch_size": 8, "shuffle": False})
+
+
+def as_batches(where):
+    data = tf.data.Dataset.from_tensor_slices(padded_before(where))
+    return Training(None, data.batch(8))
+
+
+@pytest.mark.parametrize("where", ["pre", "post"])
+@pytest.mark.parametrize("make", [as_arrays, as_batches])
+def test_texts_that_were_padded_beforehand_are_cut(make, where):
+    made = make(where)
+    batch = tuple(part[:8] for part in padded_before(where))
+    facts = Facts(data=made.kind, padded=padded(None, batch))
+    (change,) = PADDING.candidates(facts)
+    change.apply(made)
+    after, wasted = words(made.data)
+    assert after == sorted(map(tuple, PADDED))
+    assert wasted < 0.4
+    assert "batch_size" not in made.arguments
+
+
+def test_texts_that_are_full_or_of_one_length_are_left_alone():
+    full = np.ones((8, 90), np.int64)
+    assert padded(None, (full, full[:, 0])) == {}
+    assert padded(None, (padded_before("pre")[0].astype("float32"),)) == {}
+    # Labels are no texts, and a mask would have to be cut as well.
+    texts = padded_before("pre")[0]
+    assert padded(None, (np.ones((len(texts), 3), "float32"), texts)) == {}
+    assert padded(None, ({"ids": texts, "mask": texts != 0}, texts[:, 0])) == {}
+    assert padded(None, (texts, texts)) == {}
+    fixed = keras.Sequential([keras.Input((90,)), keras.layers.Dense(1)])
+    assert padded(fixed, (padded_before("pre")[0],)) == {}
+    open_length = keras.Sequential([keras.Input((None,)), keras.layers.Embedding(9, 2)])
+    found = padded(open_length, (padded_before("pre")[0],))
+    assert found == {"part": 0, "front": True}
+
+
+def test_texts_of_one_length_have_no_buckets():
+    rows = np.zeros((16, 90), np.int64)
+    rows[:, :5] = 1
+    made = Training(None, (rows, rows[:, 0]), {"batch_size": 8, "shuffle": False})
+    known = {"part": 0, "front": False}
+    (change,) = PADDING.candidates(Facts(data="arrays", padded=known))
+    with pytest.raises(BadParameterError, match="one length"):
+        change.apply(made)
+    (said,) = PADDING.candidates(Facts(data="generator", padded=known))
+    assert isinstance(said, Untested)

@@ -1,12 +1,8 @@
-import tensorflow as tf
-
 import perfkit
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.steps import EAGER
 from perfkit.training.diagnose.facts import Facts
 from tests.training.diagnose.causes.offered import named
-
-DATA = tf.data.Dataset
 
 
 def set_wrong(tf):

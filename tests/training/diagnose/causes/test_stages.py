@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
-from perfkit.training.diagnose.causes import applicable, batches, stages
+from perfkit.training.diagnose.causes import applicable, model, stages
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.pipeline import chain
@@ -52,7 +52,7 @@ def without_parallel_maps(dataset):
 
 
 def test_a_prefetch_comes_last():
-    _, made = applied(batches.NO_PREFETCH, DATA.range(9).map(half).batch(2))
+    _, made = applied(model.NO_PREFETCH, DATA.range(9).map(half).batch(2))
     assert kinds(made)[-1] == "prefetch"
 
 
@@ -60,7 +60,7 @@ def test_a_cache_is_offered_with_what_it_would_take():
     dataset = DATA.range(1000).shuffle(9).map(half).batch(2)
     (change,), made = applied(stages.NO_CACHE, dataset)
     # A thousand numbers of four bytes.
-    assert "about 4 KB" in change.changes
+    assert "about 4 KB" in change.mind
     assert "shuffle after it" in change.fix
     order = kinds(made)
     assert order.index("map") < order.index("cache") < order.index("shuffle")
@@ -140,12 +140,12 @@ NOT_TRIED = [
     (stages.SERIAL_MAP, NUMBERS.map(half), {}, "already runs these maps"),
     (stages.SERIAL_MAP, without_parallel_maps(NUMBERS.map(half)), {}, ""),
     (stages.SERIAL_MAP, NUMBERS.map(python), {}, ""),
-    (batches.NO_PREFETCH, NUMBERS.batch(2).prefetch(1), {}, "already"),
-    (batches.NO_PREFETCH, NUMBERS.batch(2), {}, "by itself"),
-    (batches.NO_PREFETCH, NUMBERS.batch(2), {"rewrites": False}, ""),
+    (model.NO_PREFETCH, NUMBERS.batch(2).prefetch(1), {}, "already"),
+    (model.NO_PREFETCH, NUMBERS.batch(2), {}, "by itself"),
+    (model.NO_PREFETCH, NUMBERS.batch(2), {"rewrites": False}, ""),
     # A map and its batch become one stage, which works ahead.
-    (batches.NO_PREFETCH, NUMBERS.map(half).batch(2), {}, ""),
-    (batches.NO_PREFETCH, NUMBERS.batch(2, num_parallel_calls=2), {}, ""),
+    (model.NO_PREFETCH, NUMBERS.map(half).batch(2), {}, ""),
+    (model.NO_PREFETCH, NUMBERS.batch(2, num_parallel_calls=2), {}, ""),
     (stages.NO_CACHE, NUMBERS.map(drawn), {}, "freeze the augmentation"),
     (stages.NO_CACHE, NUMBERS.map(python), {}, "Python"),
     (stages.NO_CACHE, NUMBERS.map(half).cache(), {}, "already"),
@@ -188,7 +188,7 @@ ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8))
         # Other data than a pipeline have no stages.
         *(
             (offer, (np.zeros(3), np.zeros(3)))
-            for offer in (*(stages.SERIAL_MAP, batches.NO_PREFETCH, stages.NO_CACHE),)
+            for offer in (*(stages.SERIAL_MAP, model.NO_PREFETCH, stages.NO_CACHE),)
         ),
     ],
 )
