@@ -86,11 +86,9 @@ _MOMENT_S = 0.35
 
 
 class Validating:
-    """Watches the validations of a trial.
+    """Watches the validations of a trial; of how many steps, nobody may know.
 
-    Args:
-        steps: Of a whole validation; None where nobody knows.
-        shortens: Whether Keras ends one that is asked to; Keras 2 does not.
+    Keras 2 ends none that is asked to, so it ``shortens`` none.
     """
 
     def __init__(self, steps: int | None, *, shortens: bool = True) -> None:
@@ -128,11 +126,7 @@ class Validating:
         return Pause(START, every=examples)
 
     def end(self, examples: float) -> tuple[Note | Pause, ...]:
-        """End it, and give what a trial is to tell of it.
-
-        Args:
-            examples: Trained on for each validation of the real training.
-        """
+        """End it, and give what a trial is to tell, once in so many ``examples``."""
         self._validations += 1
         first = self._validations == 1
         if self._limit is None:
@@ -187,6 +181,7 @@ class Block:
         over: Asked after all that is told: whether the block is over.
         at_once: Whether it is ready after its first step, because it was warm before.
         validating: Watches its validations; the same one in all blocks of a variant.
+        state: How its model is run, where other blocks train the same model by turns.
     """
 
     training: Training
@@ -195,6 +190,7 @@ class Block:
     over: Callable[[], bool] = bool
     at_once: bool = False
     validating: Validating = field(default_factory=lambda: Validating(None))
+    state: Any = None
 
     @classmethod
     def first(
@@ -346,9 +342,7 @@ class _Counter:
             self._at_end = False
 
     def _end_of_epoch(self, new: int) -> Pause:
-        if not self._length:
-            return Pause(EPOCH_END)
-        return Pause(EPOCH_END, every=self._length, within=new)
+        return Pause(EPOCH_END, every=self._length, within=new if self._length else 0)
 
     def _steps_are_over(self) -> None:
         if self._ready and not self._at_end and not self._epochs.has_epoch_ticks:

@@ -39,10 +39,8 @@ ANEW = "data begin anew"
 class StepCounter:
     """Counts steps and hands them over as ticks.
 
-    Args:
-        turnstile: Where they are handed over.
-        epochs: Of the loop; where their length is not known, or there is but one, a
-            trial is ready after its first step, else after its first epoch.
+    A trial is ready after its first epoch; where the length of epochs is not known, or
+    there is but one, after its first step.
     """
 
     def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
@@ -105,11 +103,7 @@ _FOREIGN_PACKAGES = ("perfkit", *LIBRARIES)
 
 
 class LoopCalls:
-    """Hears what is called beneath the function that holds the loop, until it ends.
-
-    Attributes:
-        steps: That the loop has made by then.
-    """
+    """Hears what is called beneath the function that holds the loop, until it ends."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -276,43 +270,25 @@ class Looping:
     _steps_made: int = 0
     _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
-    def making(
-        self,
-        maker: Callable[[], Any],
-        prepare: Callable[[Training], object] = lambda training: None,
-    ) -> Callable[[], Training | None]:
-        """What makes a training and prepares it, and gives None where a loop ran."""
+    def make_training(self, maker: Callable[[], Any], turnstile: Turnstile) -> None:
+        """Make what is to be fitted; a loop that runs instead goes on without an end.
 
-        def make() -> Training | None:
-            returned = maker()
-            if self.training:
-                return None
-            training = handed_over(returned)
-            prepare(training)
-            return training
-
-        return make
-
-    def make_training(
-        self, making: Callable[[], Training | None], turnstile: Turnstile
-    ) -> Training | None:
-        """Make a training; where the maker runs a loop instead, run it without an end.
-
-        Raises:
-            BadParameterError: The loop made no step.
+        What is no training, or makes no step, is refused.
         """
         self.counter = StepCounter(turnstile, self.epochs)
-        with listening(self):
-            self.fitting = training = making()
-            if training is None and not self._steps_made:
+        with listening(self.batches):
+            returned = maker()
+            if not self.training:
+                self.fitting = handed_over(returned)
+                return
+            if not self._steps_made:
                 raise BadParameterError(
                     "The loop made no step, because its data are empty or used up."
                 )
-            while training is None and self._steps_made and not self.hurry:
+            while self._steps_made and not self.hurry:
                 self._steps_made = self.begun = 0
                 self.counter.set_up_anew()
-                making()
-        return training
+                maker()
 
     def batches(self, data: Any) -> Iterator[Any]:
         """Give the batches of an epoch; each that is asked for ends the step before."""
@@ -375,16 +351,18 @@ class Looping:
 
 
 def fitted(
-    making: Callable[[], Training | None],
+    maker: Callable[[], Any],
     looping: Looping,
+    prepare: Callable[[Training], object] = lambda training: None,
     screening: Callable[[Training, Epochs, Turnstile], object] | None = None,
 ) -> Generator[Told]:
     """Train without an end: with ``fit``, or with the loop that the maker runs.
 
     Args:
-        making: Makes the training, in the thread that trains it: Keras keeps its
-            settings for each thread apart. Returns None where it ran a loop.
+        maker: Makes the training, in the thread that trains it: Keras keeps its
+            settings for each thread apart.
         looping: Hears of the steps of a loop, if there is one.
+        prepare: Prepares what is to be fitted.
         screening: Trains in turns, in place of one ``fit`` without an end.
 
     Yields:
@@ -396,10 +374,12 @@ def fitted(
     def work() -> None:
         stand_in()
         tell_datasets()
-        training = looping.make_training(making, turnstile)
-        if training and screening:
-            screening(training, looping.epochs, turnstile)
-        elif training:
-            train(Block.first(training, looping.epochs), turnstile)
+        looping.make_training(maker, turnstile)
+        if training := looping.fitting:
+            prepare(training)
+            if screening:
+                screening(training, looping.epochs, turnstile)
+            else:
+                train(Block.first(training, looping.epochs), turnstile)
 
     yield from turnstile.run(work)
