@@ -260,7 +260,9 @@ class Session(Measurer[Finding]):
             hint = "Run it again, and stop it only after each variant has had a turn."
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",
-            because=tuple(dict.fromkeys(f"{name}: {end}." for name, end in ended)),
+            because=tuple(
+                dict.fromkeys(f"{name}: {end.rstrip('.')}." for name, end in ended)
+            ),
             next=hint,
         )
 
