@@ -16,7 +16,6 @@ import ipywidgets as widgets
 
 from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, PerfkitError, RunError
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.store import Recorded
 from perfkit.panel.controls import Controls
@@ -44,7 +43,7 @@ from perfkit.questions.runs import (
     open_session,
     seconds,
 )
-from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis, with_guess
+from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race.race import asked_for, open_race, to_race
 from perfkit.training.race.sides import Asked, entrants
@@ -355,7 +354,7 @@ class Panel:
         finally:
             self._session = None
             if session.finding is not None:
-                self.finding = self._guessed(session.finding)
+                self.finding = session.finding
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
@@ -374,10 +373,6 @@ class Panel:
         ) or open_session(
             experiment, self.controls.budget, guess, self._seed, self._folder
         )
-
-    def _guessed(self, finding: Recorded) -> Recorded:
-        """What was found, with what the reader expected."""
-        return finding
 
     def _changed(self) -> None:
         """Say what a changed setting means; it never starts a run."""
@@ -442,12 +437,12 @@ class DiagnosisPanel(Panel):
 
     def _open(self) -> Watched[Any]:
         return open_diagnosis(
-            self._make, self.controls.budget, self._seed, self._folder
+            self._make,
+            self.controls.budget,
+            self._seed,
+            self._folder,
+            guess=self.controls.guess,
         )
-
-    def _guessed(self, finding: Recorded) -> Recorded:
-        assert isinstance(finding, Diagnosis)
-        return with_guess(finding, self.controls.guess)
 
 
 def _load_charts() -> None:
