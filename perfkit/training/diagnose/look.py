@@ -226,12 +226,12 @@ class Turns:
 
     def __init__(self, suspects: frozenset[str] = frozenset()) -> None:
         self._suspects = suspects
-        self._training: Training | None = None
+        self._training: Training
         # They stay the objects that code of the user's may know, with attributes of
         # their own in each variant, and at first those that they were made with.
         self._callbacks: list[Any] = []
-        self._unused: _State | None = None
-        self._facts: Facts | None = None
+        self._unused: _State
+        self._facts = Facts()
         self._ends = 0.0
         self._changes = dict[str, Change]()
         self._hurried = False
@@ -269,9 +269,8 @@ class Turns:
         self._callbacks = [callback for callback in callbacks if callback is not None]
         self._training = training
         self._unused = _State.capture(training.model, self._callbacks)
-        block = Block.first(self._copied(), epochs, lambda: self._facts is not None)
+        block = Block.first(self._copied(), epochs, lambda: self._ends > 0)
         train(block, turnstile)
-        assert self._facts is not None
         candidates = tuple(self._changes.values())
         choosing = Screening(candidates, self._suspects, hurried=self._hurried)
         # All variants begin where the training as given is now.
@@ -319,8 +318,6 @@ class Turns:
         block.at_once = True
 
     def _make_variant(self, name: str) -> Block:
-        assert self._facts is not None
-        assert self._unused is not None
         training, facts = self._copied(), self._facts
         base = self._variants.get(AS_GIVEN)
         state = base.state if base else _State.capture(training.model, self._callbacks)
@@ -338,7 +335,6 @@ class Turns:
 
     def _copied(self) -> Training:
         """The training with arguments of its own; model, data, callbacks are shared."""
-        assert self._training is not None
         arguments = self._training.arguments | {"callbacks": [*self._callbacks]}
         return replace(self._training, arguments=arguments)
 
@@ -359,7 +355,6 @@ class Turns:
 
     def _enough(self) -> bool:
         """Whether the turn of the moment has shown a rate, and what recurs in it."""
-        assert self._facts is not None
         if not self._ready_s or self._ticks < _TICKS:
             return False
         spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s

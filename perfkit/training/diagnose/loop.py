@@ -211,25 +211,15 @@ def is_own(frame: FrameType) -> bool:
 
 # So many epochs may be begun: enough to see one of them end while all is warm.
 MOST_EPOCHS = 3
-_DATASETS = ("tf.data", "PyDataset")
 
 
-@dataclass
-class InLoop(Training):
-    """The data of a loop, where a change finds and replaces them; it has no model."""
+def in_loop(data: Any) -> Training:
+    """The data of a loop, where a change finds and replaces them, without a model.
 
-    loop = True
-
-    @property
-    def kind(self) -> str:
-        """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
-        kind = kind_of(self.data)
-        return kind if kind in _DATASETS else "generator"
-
-
-def in_loop(data: Any) -> InLoop:
-    """Give changes the data of a loop; what can only be gone through is a generator."""
-    return InLoop(None, data if kind_of(data) in _DATASETS else lambda: iter(data))
+    What is no dataset of TensorFlow or Keras can only be gone through.
+    """
+    is_dataset = kind_of(data) in ("tf.data", "PyDataset")
+    return Training(None, data if is_dataset else lambda: iter(data), loop=True)
 
 
 @dataclass
@@ -256,7 +246,7 @@ class Looping:
     epochs: Epochs
     max_epochs: int = MOST_EPOCHS
     changes: Sequence[Callable[[Training], object]] = ()
-    training: InLoop | None = None
+    training: Training | None = None
     fitting: Training | None = None
     first: Any = None
     begun: int = 0
@@ -264,11 +254,11 @@ class Looping:
     length: int | None = None
     hurry: bool = False
     calls: LoopCalls | None = None
-    counter: StepCounter | None = None
+    counter: StepCounter = field(init=False)
     between_s: float = 0.0
     _ended: float | None = None
     _steps_made: int = 0
-    _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
+    _changed: dict[int, tuple[Any, Training]] = field(default_factory=dict)
 
     def make_training(self, maker: Callable[[], Any], turnstile: Turnstile) -> None:
         """Make what is to be fitted; a loop that runs instead goes on without an end.
@@ -299,34 +289,28 @@ class Looping:
             self.calls.begin()
         self.training = self.training or in_loop(data)
         self.repeated = repeated(sys._getframe(1))
-        assert self.counter is not None
         limit = self.max_epochs if self.repeated else 1
-        return self._epoch(self._with_changes(data), self.counter, limit)
+        return self._epoch(self._with_changes(data), limit)
 
-    def _epoch(
-        self, training: InLoop, counter: StepCounter, limit: int
-    ) -> Iterator[Any]:
+    def _epoch(self, training: Training, limit: int) -> Iterator[Any]:
         last, step = self.begun >= limit, 0
-        flow = self._flow(training, counter, limit)
         try:
-            for step, batch in enumerate(flow, 1):
+            for step, batch in enumerate(self._flow(training, limit), 1):
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._steps_made += 1
                 if self.calls:
                     self.calls.step()
-                counter.step()
+                self.counter.step()
                 if not last and (self.hurry or step == self.epochs.trial_steps):
                     break
         except GeneratorExit:
             # The user's own code left the loop.
             self.length = self.length or step
-        counter.end_epoch()
+        self.counter.end_epoch()
         self._ended = time.perf_counter()
 
-    def _flow(
-        self, training: InLoop, counter: StepCounter, limit: int
-    ) -> Iterator[Any]:
+    def _flow(self, training: Training, limit: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""
         while True:
             step = 0
@@ -338,9 +322,9 @@ class Looping:
             if not step or self.begun < limit:
                 return
             if limit > 1:
-                counter.begin_anew()
+                self.counter.begin_anew()
 
-    def _with_changes(self, data: Any) -> InLoop:
+    def _with_changes(self, data: Any) -> Training:
         if id(data) not in self._changed:
             training = in_loop(data)
             for change in self.changes:

@@ -47,14 +47,12 @@ class Planned(NamedTuple):
 
     Attributes:
         budget_s: All of it, the first look included.
-        turns_s: Turns in one process.
-        fresh_s: Rounds in fresh processes; 0.0 where none fits.
+        turns_s: Turns in one process; the rest is for rounds in fresh ones.
         longest_s: All of it where that leaves open what helps.
     """
 
     budget_s: float
     turns_s: float
-    fresh_s: float
     longest_s: float
 
 
@@ -92,7 +90,7 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
         # The last turn in the process that looks may end so much later.
         pair_s += _AROUND * turn_s(facts.step_s)
         reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
-    return Planned(budget, rest_s - reserve_s, reserve_s, longest or budget)
+    return Planned(budget, rest_s - reserve_s, longest or budget)
 
 
 def without_turns_s(facts: Facts) -> float:
@@ -138,12 +136,10 @@ def _no_work() -> Iterator[Yielded]:
 
 
 class Screening:
-    """Chooses whose turn it is in one process.
+    """Chooses whose turn it is in one process, of all that can be changed there.
 
-    Args:
-        changes: All that can be changed there.
-        suspects: Causes that an account points to, tried before others.
-        hurried: Whether a mistake waits for fresh processes.
+    Causes that an account suspects come first. It is hurried where a mistake waits for
+    fresh processes.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class RaceSession(Session):
             if set(backends.values()) != {"tensorflow"}:
                 sides = self._race.sides
                 self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
-        self._launchers: Launchers | None = None
+        self._launchers: Launchers
         super().__init__(
             self._race,
             budget=_UNKNOWN_S if budget is None else budget,
@@ -158,7 +158,6 @@ class RaceSession(Session):
             yield from super()._measure()
 
     def _starter(self) -> Launchers:
-        assert self._launchers
         return self._launchers
 
     def _plan(self) -> Plan:
