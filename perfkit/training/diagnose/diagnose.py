@@ -310,7 +310,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if is_screening:
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._requested_s)
-            self._budget, self._longest = plan.budget_s, plan.longest_s
+            self._budget, _, self._longest = plan
             after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)

@@ -81,14 +81,13 @@ def guard(
     by_seccomp = not online and _hold_sockets()
     _hold_python(writable, files=not by_landlock, network=not online)
     process.offline = not online
-    sentences = [f"Guarded ({reason}): it runs in a copy of its folder."]
-    if by_landlock:
-        sentences.append("The kernel (Landlock) refuses writes elsewhere.")
-    else:
-        sentences.append(
+    writes = "The kernel (Landlock) refuses writes elsewhere."
+    if not by_landlock:
+        writes = (
             "Python refuses writes elsewhere, but C++ libraries and other programs can "
             "still write anywhere."
         )
+    sentences = [f"Guarded ({reason}): it runs in a copy of its folder.", writes]
     if not online:
         system = "The kernel (seccomp)" if by_seccomp else "Python alone"
         sentences.append(f"{system} refuses connections, even to this machine.")

@@ -115,7 +115,8 @@ def look(
         if facts.loop or not screens or (facts.retraced and not facts.reshaped):
             return
         spent_s = time.perf_counter() - began
-        turns.go_on(facts, planned(facts, spent_s, budget).turns_s)
+        _, turns_s, _ = planned(facts, spent_s, budget)
+        turns.go_on(facts, turns_s)
         yield Note(SPENT, spent_s)
         for event in add_notes(running, traces, facts.batch):
             turns.take_event(event)
@@ -280,7 +281,12 @@ class Turns:
             # The first turn warms up what all variants share.
             self._turn(AS_GIVEN, number, turnstile)
         while time.perf_counter() < self._ends:
-            names = choosing(self._measured(), self._failed)
+            measured = Measurement(
+                variants=to_variants(candidates),
+                trials=self._record.trials(),
+                baseline=AS_GIVEN,
+            )
+            names = choosing(measured, self._failed)
             if not names:
                 return
             number += 1
@@ -365,13 +371,6 @@ class Turns:
         longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
         over = not ends or EPOCH_END in self._labels or spent > longest
         return over and spent >= usual
-
-    def _measured(self) -> Measurement:
-        return Measurement(
-            variants=to_variants(tuple(self._changes.values())),
-            trials=self._record.trials(),
-            baseline=AS_GIVEN,
-        )
 
 
 # A training in a fresh process: as given, or with some things changed.

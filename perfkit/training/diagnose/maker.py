@@ -226,14 +226,12 @@ def assigned(maker: Callable[[], Any]) -> dict[str, str]:
 
 def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     for node in nodes:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        # Its import reads variables of the environment.
-        if any(name.partition(".")[0] in source.KERAS for name in names):
-            return
         match node:
+            case ast.Import() | ast.ImportFrom():
+                modules = [getattr(node, "module", a.name) or "" for a in node.names]
+                # Its import reads variables of the environment.
+                if any(name.partition(".")[0] in source.KERAS for name in modules):
+                    return
             case ast.Assign(
                 targets=[ast.Subscript(value=where, slice=ast.Constant(str(name)))],
                 value=ast.Constant(str(value)),

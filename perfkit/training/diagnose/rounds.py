@@ -10,7 +10,6 @@ together.
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from perfkit.engine import plan as engine_plan
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
@@ -42,20 +41,6 @@ _SHORTEST_S, LONGEST_S = 90.0, 600.0
 _LONGER = 3.0
 
 
-class Planned(NamedTuple):
-    """How a budget is spent, in seconds.
-
-    Attributes:
-        budget_s: All of it, the first look included.
-        turns_s: Turns in one process; the rest is for rounds in fresh ones.
-        longest_s: All of it where that leaves open what helps.
-    """
-
-    budget_s: float
-    turns_s: float
-    longest_s: float
-
-
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
     return engine_plan.turn_s(step_s, _TURN_S)
@@ -71,10 +56,16 @@ def round_s(facts: Facts) -> float:
     return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
-def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
+def planned(
+    facts: Facts, spent_s: float, budget: float | None
+) -> tuple[float, float, float]:
     """Plan what is left of a budget once the first look has spent so much of it.
 
     A budget that is None is what the training needs, at most ten minutes.
+
+    Returns:
+        The seconds of all of it; of turns in one process, the rest being for rounds in
+        fresh ones; and of all of it where that leaves open what helps.
     """
     turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
     longest = budget
@@ -90,7 +81,7 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
         # The last turn in the process that looks may end so much later.
         pair_s += _AROUND * turn_s(facts.step_s)
         reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
-    return Planned(budget, rest_s - reserve_s, longest or budget)
+    return budget, rest_s - reserve_s, longest or budget
 
 
 def without_turns_s(facts: Facts) -> float:

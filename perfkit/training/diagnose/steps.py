@@ -23,20 +23,14 @@ def listening(batches: Callable[[Any], Iterator[Any]]) -> Iterator[None]:
         _listeners.pop()
 
 
-def steps(data: Iterable[Batch]) -> "Steps[Batch]":
+class steps(Generic[Batch]):
     """Mark the steps of your own loop: ``for batch in perfkit.steps(data): ...``.
+
+    The batches stay the same.
 
     Args:
         data: The source of the loop's batches, such as a ``tf.data.Dataset``.
-
-    Returns:
-        The same batches.
     """
-    return Steps(data)
-
-
-class Steps(Generic[Batch]):
-    """The batches of a loop."""
 
     def __init__(self, data: Iterable[Batch]) -> None:
         self._data = data

@@ -101,11 +101,6 @@ class Commit:
             raise BadParameterError(f"{self.name} has no {path.name} in that folder.")
         return target
 
-    @property
-    def moved(self) -> Moved:
-        """Where code of the working tree is to be found instead."""
-        return Moved(str(self.top), str(self.tree))
-
     def close(self) -> None:
         """Remove its files."""
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -149,7 +149,11 @@ def ladder(
             "found. Change one of its lines, then run both cells again."
         )
         return read_ladder(original, home)
-    label = _label_of(label, edited)
+    if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
+        raise BadParameterError(
+            f"label is {label!r}; say what you edited, such as 'cached input'."
+        )
+    label = plain(label, _LONGEST_LABEL) or name_of(edited)
     # A batch of another size is an edit that the course asks for.
     rival = Side(name=label, maker=edited, retuned=True)
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
@@ -219,21 +223,12 @@ def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladde
 def _rung_of(race: Finding, code: str) -> Comparison | None:
     """Return the rung that a finding shows; None where it is none of this ladder."""
     match race.parameters:
-        case {"sides": [str(first), str(label)], "code": [str(original), *_]}:
-            is_rung = first == AS_FOUND and original == code
-        case _:
-            return None
-    if not is_rung or race.result.get(SAME_JOB) is not True:
-        return None
-    return next((s.comparison for s in standings(race) if s.variant == label), None)
-
-
-def _label_of(label: str, edited: Callable[[], Any]) -> str:
-    if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
-        raise BadParameterError(
-            f"label is {label!r}; say what you edited, such as 'cached input'."
-        )
-    return plain(label, _LONGEST_LABEL) or name_of(edited)
+        case {"sides": [first, label], "code": [original, *_]}:
+            is_rung = (first, original) == (AS_FOUND, code)
+            if is_rung and race.result.get(SAME_JOB) is True:
+                rungs = (s.comparison for s in standings(race) if s.variant == label)
+                return next(rungs, None)
+    return None
 
 
 def _is_unchanged(edited: Callable[[], Any], original: InFile) -> bool:

@@ -196,16 +196,15 @@ def _of_files(options: Asked) -> Entrants:
     names = [name_of(maker) for maker in makers]
     if len(set(names)) < len(names):
         # The same name in two folders: the folder tells them apart.
-        names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
+        folders = [Path(getattr(maker, "path", "")).parent for maker in makers]
+        names = [
+            f"{folder.name}/{name}" if environment.is_named(folder) else name
+            for folder, name in zip(folders, names, strict=True)
+        ]
     if len(set(names)) < len(names):
         names = _numbered(names)
     sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
     return Entrants(tuple(sides))
-
-
-def _with_folder(maker: Any, name: str) -> str:
-    folder = Path(getattr(maker, "path", "")).parent
-    return f"{folder.name}/{name}" if environment.is_named(folder) else name
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -228,7 +227,8 @@ def _of_commits(options: Asked) -> Entrants:
                 with contextlib.suppress(BadParameterError):
                     folder = commit.path_of(Path(copy.folder))
                     copy = replace(copy, folder=str(folder))
-            sides.append(Side(name=commit.name, maker=copy, moved=commit.moved))
+            moved = Moved(str(commit.top), str(commit.tree))
+            sides.append(Side(name=commit.name, maker=copy, moved=moved))
         close = refused.pop_all().close
     return Entrants((*sides, Side(name="the working tree", maker=original)), close)
 
