@@ -96,16 +96,16 @@ class Validating:
         self._limit: int | None = None
         self._validations, self._began = 0, 0.0
         # Batches of the first execution, and whether its time was told by itself.
-        self._first, self._apart = 0, False
+        self._first, self.apart = 0, False
 
     def begin(self) -> None:
         """Begin a validation."""
-        self._began, self._first, self._apart = 0.0, 0, False
+        self._began, self._first, self.apart = 0.0, 0, False
 
     def reach(self, count: int, model: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
-        True where what came by now is to be told by itself: see ``start``.
+        True where what came by now is to be told by itself: then it is ``apart``.
         """
         batches = min(count, self._steps or count)
         first = not self._began
@@ -120,11 +120,6 @@ class Validating:
             model.stop_evaluating = True
         return first and self._steps is not None and batches < (self._limit or 0)
 
-    def start(self, examples: float) -> Pause:
-        """Give what a trial is to tell once the first batch is done."""
-        self._apart = True
-        return Pause(START, every=examples)
-
     def end(self, examples: float) -> tuple[Note | Pause, ...]:
         """End it, and give what a trial is to tell, once in so many ``examples``."""
         self._validations += 1
@@ -136,7 +131,7 @@ class Validating:
             return (Pause(VALIDATION),)
         share = self._limit / self._steps
         notes = (Note(SHORTENED, share),) if first else ()
-        if self._apart:
+        if self.apart:
             share = (self._limit - self._first) / (self._steps - self._first)
         return *notes, Pause(VALIDATION, every=examples * share)
 
@@ -357,7 +352,8 @@ class _Counter:
 
     def _reach_validation(self, count: int) -> None:
         if self._validating.reach(count, self._model) and self._ready:
-            self._tell(self._validating.start(self._validated()))
+            self._validating.apart = True
+            self._tell(Pause(START, every=self._validated()))
 
     def _validated(self) -> float:
         """Examples trained on for each validation of the real training."""

@@ -109,8 +109,8 @@ class LoopCalls:
         self.steps = 0
         self._over = False
         self._loop: set[CodeType] = set()
+        # By function, and by kind of what the loop computes itself.
         self._eager: Counter[str] = Counter()
-        self._itself: Counter[str] = Counter()
         self._iterators = 0
 
     def begin(self) -> None:
@@ -135,12 +135,13 @@ class LoopCalls:
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
         limit = OFTEN * self.steps
-        return tuple(name for name, count in self._eager.items() if count >= limit)
+        often = (name for name, count in self._eager.items() if count >= limit)
+        return tuple(name for name in often if ":" in name)
 
     def computes(self) -> str:
         """What steps compute eagerly in no function that has a name; "" for nothing."""
         limit = OFTEN * self.steps
-        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= limit)
+        often = (kind for kind in (LAYERS, OPERATIONS) if self._eager[kind] >= limit)
         return next(often, "") if limit > 0 else ""
 
     def iterators_per_step(self) -> float:
@@ -152,10 +153,7 @@ class LoopCalls:
 
         eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
         if eager and not self._over:
-            name = _name(self._user_function(frame))
-            # What the loop computes itself no function can hold.
-            counter, key = (self._eager, name) if name else (self._itself, kind)
-            counter[key] += 1
+            self._eager[_name(self._user_function(frame)) or kind] += 1
 
     def _hear_iterator(self, frame: FrameType) -> None:
         is_loop = frame.f_code in self._loop or self._user_function(frame) is not None

@@ -106,8 +106,6 @@ _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
 # So often is tried what ends without a rate.
 _TRIED = 2
-# Which come first, by the rounds they have been in.
-_ORDER = {1: 0, 0: 1}
 _FEWEST_ROUNDS = 2
 # In one process: turns of a change, how many of them side by side, and from which
 # half-width on more of them tell nothing that matters.
@@ -301,7 +299,8 @@ class Rounds:
         # and what shows first whether a whole group of changes is worth a try.
         plain = change.masks and not rounds
         group = not (change.ceiling or plain) or bool(rounds)
-        return (_ORDER.get(rounds, 2), not change.after, group, not plain, ratio)
+        order = (1, 0, 2)[min(rounds, 2)]
+        return (order, not change.after, group, not plain, ratio)
 
     def _fitting(self, measured: Measurement) -> int:
         """How many changes the next round may hold, to end in time."""

@@ -517,8 +517,13 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         is_dataset = kind_of(x) in ("tf.data", "PyDataset", "DataLoader")
         is_complete = is_dataset or not hasattr(x, "shape")
         data = x if y is None and is_complete else tuple(parts)
+        # Fit takes an array, a list or a dict of them as ``x``.
+        if y is None and isinstance(data, dict | list):
+            data = (data,)
+        elif isinstance(data, tuple):
+            data = tuple(part for part in data if part is not None)
         # Keras trains for one where a script asks for none.
-        hand_over((model, _as_data(data, y), {"epochs": 1} | arguments))
+        hand_over((model, data, {"epochs": 1} | arguments))
 
     return taking
 
@@ -536,12 +541,3 @@ def _passed_over(real: Any, arguments: dict[str, Any]) -> Any:
             callback.set_model(model)
             callback.on_epoch_end(0, {})
     return not_trained(arguments)
-
-
-def _as_data(data: Any, y: Any) -> Any:
-    """Arrays as a tuple: ``fit`` takes an array, a list or a dict of them as ``x``."""
-    if y is None and isinstance(data, dict | list):
-        return (data,)
-    if isinstance(data, tuple):
-        return tuple(part for part in data if part is not None)
-    return data

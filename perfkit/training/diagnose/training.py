@@ -395,7 +395,6 @@ STEP_HOOKS = (
     *("on_train_batch_begin", "on_batch_begin"),
     *("on_train_batch_end", "on_batch_end"),
 )
-_EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
 
 
 def list_callbacks(callbacks: Any) -> list[Any]:
@@ -424,7 +423,7 @@ def prepare_callbacks(callbacks: list[Any], epochs: int) -> list[Any]:
         if isinstance(callback, keras_callbacks.TerminateOnNaN):
             callback.raise_error = False
         _write_elsewhere(callback, index)
-        for hook in _EPOCH_HOOKS:
+        for hook in ("on_epoch_begin", "on_epoch_end"):
             _renumber(callback, hook, epochs)
     return prepared
 

@@ -15,7 +15,6 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import RUN
-from perfkit.findings.report import Fold
 from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.questions.parameters import NOT_ASKED
 from perfkit.training.diagnose.maker import contain
@@ -76,9 +75,6 @@ class WholeRace(Race):
             "perfkit does not compare what the scripts compute, so check that both do "
             "the same work."
         )
-
-    def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
-        return self.packages
 
 
 # An interval this narrow needs no more rounds.

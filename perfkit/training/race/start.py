@@ -27,7 +27,6 @@ _ROUNDING, _HALF_ROUNDING, _GROWTH = 1e-3, 2e-2, 10
 _FILE, _WEIGHT, _PART = "start.npz", "weight", "part"
 # Keras calls the layers that draw random numbers so, and what makes another draw some.
 _RANDOM = re.compile("Dropout|Noise|Random")
-_RATES = ("dropout", "recurrent_dropout")
 
 
 def set_weights(training: Training, folder: str) -> None:
@@ -103,7 +102,7 @@ def _build(training: Training, batch: Any = None) -> None:
 
 def _draws(layer: Any) -> bool:
     """Whether a layer draws random numbers when it is trained."""
-    rates = (getattr(layer, name, 0) for name in _RATES)
+    rates = (getattr(layer, name, 0) for name in ("dropout", "recurrent_dropout"))
     return bool(_RANDOM.search(type(layer).__name__)) or any(
         isinstance(rate, int | float) and rate > 0 for rate in rates
     )
