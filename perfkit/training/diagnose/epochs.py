@@ -22,7 +22,6 @@ from perfkit.training.diagnose.training import (
     backend_name,
     epochs_between,
     is_keras_2,
-    list_callbacks,
     load_keras,
     prepare_callbacks,
     updates_once,
@@ -192,7 +191,7 @@ class Block:
         cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
     ) -> "Block":
         """Make the first block of a training; its callbacks become fit for a trial."""
-        callbacks = list_callbacks(training.arguments.get("callbacks"))
+        callbacks = training.arguments["callbacks"]
         return cls(
             training=training,
             epochs=epochs,

@@ -77,11 +77,9 @@ def _stops_it(change: Change, measured: Measurement) -> bool:
 
 def _traced_s(measured: Measurement, name: str) -> list[float]:
     """Seconds of tracing in each step, of those trials of a variant that noted them."""
-    notes = (trial.notes.get(STEADY, {}) for trial in measured.trials_of(name))
-    pairs = ((note.get(tracing.NOTE), float(note.get("steps") or 0)) for note in notes)
-    return [
-        float(traced["seconds"]) / steps for traced, steps in pairs if traced and steps
-    ]
+    trials = (t for t in measured.trials_of(name) if STEADY in t.notes)
+    notes = [trial.notes[STEADY] for trial in trials]
+    return [n[tracing.NOTE]["seconds"] / n["steps"] for n in notes if n["steps"]]
 
 
 def _gain(shares: Sequence[float]) -> Gain | None:

@@ -50,7 +50,7 @@ from perfkit.training.diagnose.rounds import (
     turn_s,
 )
 from perfkit.training.diagnose.tracing import Tracing, add_notes
-from perfkit.training.diagnose.training import Training, epochs_between, list_callbacks
+from perfkit.training.diagnose.training import Training, epochs_between
 
 FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
@@ -266,8 +266,7 @@ class Turns:
 
         The training stays as it was made.
         """
-        callbacks = list_callbacks(training.arguments.get("callbacks"))
-        self._callbacks = [callback for callback in callbacks if callback is not None]
+        self._callbacks = training.arguments["callbacks"]
         self._training = training
         self._unused = _State.capture(training.model, self._callbacks)
         block = Block.first(self._copied(), epochs, lambda: self._ends > 0)
