@@ -17,7 +17,6 @@ import ipywidgets as widgets
 
 from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, PerfkitError, RunError
-from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.store import Recorded
 from perfkit.panel.controls import Controls
@@ -45,7 +44,7 @@ from perfkit.questions.runs import (
     open_session,
     seconds,
 )
-from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis, with_guess
+from perfkit.training.diagnose.diagnose import in_seconds, open_diagnosis
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race.race import asked_for, open_race, to_race
 from perfkit.training.race.sides import entrants
@@ -136,7 +135,9 @@ def panel(
     make, controls = maker(what), Controls(None, budget, guess, auto=True)
 
     def open_training() -> Watched[Any]:
-        return open_diagnosis(make, controls.budget, seed, folder)
+        return open_diagnosis(
+            make, controls.budget, seed, folder, guess=controls.guess
+        )
 
     return Panel(None, "perfkit.diagnose", controls, open_training, replay)
 
@@ -371,9 +372,7 @@ class Panel:
         finally:
             self._session = None
             if session.finding is not None:
-                document = self.finding = session.finding
-                if isinstance(document, Diagnosis):
-                    self.finding = with_guess(document, self.controls.guess)
+                self.finding = session.finding
                 self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import perfkit
@@ -23,9 +25,10 @@ class House:
         self.found = diagnosis(causes=(SLOW_MAP, XLA))
         monkeypatch.setattr(panels, "open_diagnosis", self.open)
 
-    def open(self, training, budget, seed, folder):
+    def open(self, training, budget, seed, folder, guess):
         self.asked.append((training, budget))
-        self.session = runs.Session(None, self.found, self.told, fails=self.fails)
+        found = replace(self.found, guess=guess)
+        self.session = runs.Session(None, found, self.told, fails=self.fails)
         self.session.variants = [AS_GIVEN, "parallel map"]
         return self.session
 

@@ -52,6 +52,7 @@ _LATE, _LEAST_LEFT_S = 0.7, 6.0
 _ENDLESS = 10**9
 
 
+@failure.as_notes
 def collect(
     maker: Callable[[], Any], seconds: float, folder: str, limit: float | None = None
 ) -> Iterator[Note]:
@@ -68,12 +69,6 @@ def collect(
         is so, or what kept it from running, as ``failure.as_notes`` has it.
     """
     longest = limit or max(seconds, min(LONGEST_S, 4 * seconds))
-    yield from failure.as_notes(_collect(maker, seconds, folder, longest))
-
-
-def _collect(
-    maker: Callable[[], Any], seconds: float, folder: str, longest: float
-) -> Iterator[Note]:
     if uncontained := contain(maker, folder):
         yield Note(UNCONTAINED, uncontained)
     watch = Watch(Places())

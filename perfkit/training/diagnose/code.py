@@ -67,9 +67,6 @@ class Code:
         nodes: What can run: what stands outside of functions, the maker, and all that
             these name. Of a script, everything.
         pipeline: The facts of its pipeline; nothing where there is none.
-
-    Raises:
-        SyntaxError: It is no Python.
     """
 
     def __init__(self, source: Source, facts: Mapping[str, Any]) -> None:
@@ -89,13 +86,22 @@ class Code:
         self.nodes = tuple(reached)
 
     def _reached(self) -> Iterator[ast.AST]:
+        makers = [d for d in self._definitions if d.name == self.source.function]
+        if line := self.source.line:
+            makers = [
+                d
+                for d in makers
+                if line == min(n.lineno for n in (d, *d.decorator_list))
+            ]
+        else:
+            makers = [d for d in makers if d in self.tree.body]
         waiting: list[ast.AST] = [
             node
             for node in self.tree.body
             if not isinstance(node, Definition)
             if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
         ]
-        waiting += self._makers()[-1:]
+        waiting += makers[-1:]
         visited: set[ast.AST] = set()
         while waiting:
             for node in ast.walk(waiting.pop()):
@@ -105,18 +111,6 @@ class Code:
                 yield node
                 name = node.id if isinstance(node, ast.Name) else ""
                 waiting += [d for d in self._definitions if d.name == name]
-
-    def _makers(self) -> list[ast.AST]:
-        """The functions that may make the training: where it begins, or outermost."""
-        source = self.source
-        named = [d for d in self._definitions if d.name == source.function]
-        if not source.line:
-            return [node for node in named if node in self.tree.body]
-        return [
-            node
-            for node in named
-            if min(n.lineno for n in (node, *node.decorator_list)) == source.line
-        ]
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
@@ -170,20 +164,17 @@ class Code:
         """The stages that ran, with the call that made each; None where unsure."""
         keys = [(stage["kind"], self.line_of(stage)) for stage in self._stages]
         for place, (stage, key) in enumerate(zip(self._stages, keys, strict=True)):
-            calls = self._calls_at(*key)
+            kind, line = key
+            method = _METHODS.get(kind, kind.replace(" ", "_"))
+            calls = [
+                call
+                for call in of_kind(ast.Call, self.tree)
+                if called_name(call) == method and line_of(call) == line
+            ]
+            calls.sort(key=self.text.end)
             # A loop may have made several with one call.
             is_sure = len(calls) == keys.count(key)
             yield stage, calls[keys[:place].count(key)] if is_sure else None
-
-    def _calls_at(self, kind: str, line: int) -> list[ast.Call]:
-        """The calls in a line that make a stage of this kind, the first first."""
-        method = _METHODS.get(kind, kind.replace(" ", "_"))
-        calls = [
-            call
-            for call in of_kind(ast.Call, self.tree)
-            if called_name(call) == method and line_of(call) == line
-        ]
-        return sorted(calls, key=self.text.end)
 
     @property
     def tensorflow(self) -> str:
@@ -228,11 +219,7 @@ _CLOSING = re.compile(r"((\s|#.*\n)*\))*")
 
 
 class Text:
-    """The text of a source, and what to do to it.
-
-    Args:
-        source: Its lines end in a line feed.
-    """
+    """The text of a source, whose lines end in a line feed, and what to do to it."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -249,10 +236,9 @@ class Text:
         return self._place(node.end_lineno or 1, node.end_col_offset or 0)
 
     def applied(self, splices: Iterable[Splice]) -> str:
-        """The source with all changes; those at one place in the order given.
+        """The source with all changes, which may not overlap; ``ValueError`` if two do.
 
-        Raises:
-            ValueError: Two of them change the same characters.
+        Those at one place are made in the order given.
         """
         parts, position = [], 0
         for start, end, new in sorted(splices, key=lambda splice: splice[0]):
@@ -285,13 +271,18 @@ class Text:
         else:
             yield spans[place - 1][1], end, ""
 
-    def delete(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> Iterator[Splice]:
-        """Leave a statement out of a body; nothing where it shares its line."""
+    def delete(self, statement: ast.stmt, *, alone: bool) -> Iterator[Splice]:
+        """Leave a statement out of a body, in which it may be ``alone``."""
         start, end = self.start(statement), self.end(statement)
-        if len(body) == 1:
+        before = self.source[:start].rpartition("\n")[2]
+        tail = _LINE_TAIL.match(self.source, end)
+        if alone:
             yield start, end, "pass"
-        elif line_span := self._lines_of(start, end):
-            yield *line_span, ""
+        elif tail is None or before.strip():
+            # It shares its line.
+            raise Unsure
+        else:
+            yield start - len(before), tail.end() + 1, ""
 
     def call_on(self, call: ast.Call, method: str) -> Iterator[Splice]:
         """Call one more method, such as ``".cache()"``, on what a call gives."""
@@ -304,14 +295,6 @@ class Text:
             behind = _CLOSING.match(self.source, self.end(node), closed)
             spans.append((self.start(node), behind.end() if behind else closed))
         return spans
-
-    def _lines_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """The whole lines around what begins and ends there; None if it shares them."""
-        before = self.source[:start].rpartition("\n")[2]
-        tail = _LINE_TAIL.match(self.source, end)
-        if tail is None or before.strip():
-            return None
-        return start - len(before), tail.end() + 1
 
     def _place(self, line: int, column: int) -> int:
         """A column of the tree counts bytes of UTF-8."""
@@ -327,14 +310,9 @@ def arguments_of(call: ast.Call) -> list[ast.expr | ast.keyword]:
 
 # Edits: arguments that are given, and statements that go.
 
-# As many arguments of compile stand in front of those that are set here.
-_COMPILED_BY_PLACE = 5
-
 
 def compile_with(code: Code, name: str, value: str) -> Iterator[Splice]:
     """Give compile an argument."""
-    if len(code.compile.args) > _COMPILED_BY_PLACE:
-        raise Unsure
     yield from set_argument(code, code.compile, name, value)
 
 
@@ -362,7 +340,7 @@ def delete(code: Code, node: ast.AST) -> Iterator[Splice]:
         raise Unsure
     bodies = (getattr(holder, field, []) for field in ("body", "orelse", "finalbody"))
     body = only([body for body in bodies if statement in body])
-    yield from require([*code.text.delete(statement, body)])
+    yield from code.text.delete(statement, alone=len(body) == 1)
 
 
 # Lines that are shown where no edit of one place does it.

@@ -3,7 +3,6 @@
 import functools
 import os
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,8 @@ from perfkit.engine.live import Opening
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.engine.tick import Yielded
-from perfkit.engine.trial import Limits, Outcome
-from perfkit.errors import (
-    PerfkitError,
-    RunError,
-)
-from perfkit.findings import store
+from perfkit.engine.trial import Limits
+from perfkit.errors import RunError
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.load import with_next
 from perfkit.findings.record import Verdict
@@ -116,24 +111,9 @@ def diagnose(
     """
     training = maker(make_training, arguments, fit)
     session = open_diagnosis(
-        training, budget, seed, folder, replay=replay, source=source
+        training, budget, seed, folder, replay=replay, source=source, guess=guess
     )
-    return with_guess(watch_here(session), guess)
-
-
-def with_guess(diagnosis: Diagnosis, guess: str) -> Diagnosis:
-    """The same with what its reader expected, if anything, in its file too."""
-    if not guess:
-        return diagnosis
-    guessed = replace(diagnosis, guess=guess)
-    if diagnosis.path:
-        try:
-            store.save(guessed, path=diagnosis.path)
-        except PerfkitError as error:
-            # What was found is in its file already, and is given back in any case.
-            store.remember(guessed, diagnosis.path)
-            warnings.warn(str(error), stacklevel=3)
-    return guessed
+    return watch_here(session)
 
 
 def open_diagnosis(
@@ -143,28 +123,31 @@ def open_diagnosis(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
     source: bool = True,
+    guess: str = "",
 ) -> "DiagnosisSession | Replay":
     """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
     home = home_of(folder)
     if where := replay_from(replay):
-        return Replay(recording(maker, where), home)
+        recordings = recordings_of(name_of(maker), digest(maker), where, Diagnosis)
+        # The newest whole one.
+        newest = max(recordings, key=lambda d: (not d.finding.ended_early, d.recorded))
+        return Replay(newest, home, guess)
     return DiagnosisSession(
         maker,
         budget=in_seconds(budget),
         seed=seed,
         folder=home,
         source=source,
+        guess=guess,
     )
 
 
 def in_seconds(budget: float | str | None) -> float | None:
     """Understand the budget of a run of one's own training; None for ``"auto"``.
 
-    Who makes every run small still gets one that holds something.
-
-    Raises:
-        BadParameterError: It is no time.
+    Who makes every run small still gets one that holds something. What is no time is
+    refused.
     """
     if budget not in (None, AUTO):
         return seconds("budget", budget or 0)
@@ -175,12 +158,8 @@ def in_seconds(budget: float | str | None) -> float | None:
 class DiagnosisSession(Measurer[Diagnosis]):
     """A diagnosis that can be watched and stopped, and that saves what it has.
 
-    It takes what ``maker`` has made, and a budget in seconds or None for what the
-    training needs.
-
-    Raises:
-        BadParameterError: The budget holds no diagnosis.
-        MissingPartError: There is no Keras 3 on TensorFlow here.
+    Its budget is in seconds, None for what the training needs. One that holds no
+    diagnosis is refused, and so is an environment without Keras 3 on TensorFlow.
     """
 
     def __init__(
@@ -191,6 +170,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         seed: int | None = None,
         folder: Path | None = None,
         source: bool = True,
+        guess: str = "",
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
@@ -200,7 +180,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self._requested_s = budget
         self._longest = 0.0
         self._opening: Opening | None = None
-        self._source = source
+        self._source, self._guess = source, guess
         self._facts = Facts()
         self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
@@ -288,12 +268,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._save(self._diagnosis(nothing, stopped=stopped, unfinished=False))
 
     def _look(self) -> Iterator[Event]:
+        remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
             if self._remaining_s <= 0:
                 raise RunError(
                     f"Loading TensorFlow took the whole budget of {self._budget:.0f} "
-                    "s: diagnose again with "
-                    f"{as_budget(2 * self._budget, self._name)}."
+                    f"s: {remedy}."
                 )
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
@@ -318,30 +298,25 @@ class DiagnosisSession(Measurer[Diagnosis]):
             while not (running.outcome or is_screening or self._stopped.is_set()):
                 messages += running.poll(_SLICE_S)
                 is_screening = look.SPENT in notes
-                yield Preparing(look.doing(notes, "Looking at the training"))
+                yield Preparing(notes.get(look.UNCONTAINED, "Looking at the training"))
         finally:
             if not is_screening or self._stopped.is_set():
                 running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return
-        self._understand(notes, running.outcome or "completed", running.message)
+        outcome = running.outcome or "completed"
+        self._facts = look.facts_in(notes, outcome, running.message, remedy)
+        self._changes, self._untested = applicable(self._facts)
         if is_screening:
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._requested_s)
-            self._budget, self._longest = plan.budget_s, plan.longest_s
+            self._budget, _, self._longest = plan
             after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
             )
         elif self._requested_s is None:
             self._budget = rounds.without_turns_s(self._facts)
-
-    def _understand(
-        self, notes: dict[str, Any], outcome: Outcome, message: str
-    ) -> None:
-        remedy = f"diagnose again with {as_budget(2 * self._budget, self._name)}"
-        self._facts = look.facts_in(notes, outcome, message, remedy)
-        self._changes, self._untested = applicable(self._facts)
 
     def _compare(self) -> Iterator[Event]:
         min_s = min(_LEAST_ROUND_S, self._remaining_s + _LATE * self._budget)
@@ -393,13 +368,6 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._budget = float(max(self._budget, round(spent_s)))
         self._save(self._diagnosis(measured, stopped=stopped, unfinished=not finished))
 
-    def _script_options(self) -> dict[str, Any]:
-        """What a script was asked with; its arguments themselves may be secrets."""
-        fit = getattr(self._maker, "fit", 0)
-        has_arguments = bool(getattr(self._maker, "arguments", ()))
-        options = {"fit": fit} if fit else {}
-        return options | ({ARGUMENTS: True} if has_arguments else {})
-
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
@@ -414,6 +382,11 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if "eager" in self._untested:
             # What only its author can change may help most.
             open_still = ("tf.function", *open_still)
+        # What a script was asked with; its arguments themselves may be secrets.
+        fit = getattr(self._maker, "fit", 0)
+        options = {"fit": fit} if fit else {}
+        if getattr(self._maker, "arguments", ()):
+            options[ARGUMENTS] = True
         diagnosis = Diagnosis(
             training=self._name,
             recorded=self._recorded,
@@ -429,7 +402,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            facts=self._facts.as_note() | {ASKED: self._script_options()},
+            facts=self._facts.as_note() | {ASKED: options},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),
@@ -442,6 +415,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             baseline=measured.baseline,
             budget_s=self._budget,
             seed=self._seed,
+            guess=self._guess,
             stopped=stopped,
             unfinished=unfinished,
         )
@@ -458,42 +432,23 @@ class DiagnosisSession(Measurer[Diagnosis]):
         return Together(changes=names, speedup=speedup)
 
 
-def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
-    """Find the recording that answers for a training, the newest whole one.
-
-    Args:
-        maker: The function that makes the training.
-        where: As ``perfkit.questions.replay.recording`` takes it.
-
-    Raises:
-        BadFileError: A file was given, and it is neither a finding nor a diagnosis.
-        MissingPartError: There is no such recording.
-    """
-    recordings = recordings_of(name_of(maker), digest(maker), where, Diagnosis)
-    return max(recordings, key=lambda d: (not d.finding.ended_early, d.recorded))
-
-
 class Replay(Keeper[Diagnosis]):
     """A recorded diagnosis in place of one that measures, watched as that is.
 
     It stands in for a training whose code is the same, word for word: what another one
-    is slowed by, or this one after a change, it does not know.
-
-    Args:
-        recorded: What is shown.
-        folder: Where the copy goes that says of itself that it is a recording; None
-            for ``perfkit-findings`` here.
+    is slowed by, or this one after a change, it does not know. A copy that says of
+    itself that it is a recording, with the reader's ``guess``, goes to ``folder``.
     """
 
-    def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
+    def __init__(
+        self, recorded: Diagnosis, folder: Path | None = None, guess: str = ""
+    ) -> None:
         super().__init__(folder)
         self.variants: list[str] = []
         self.budget = recorded.budget_s
-        self._recorded = recorded
+        self._shown = replace(recorded, replayed=True, guess=guess)
 
     def events(self) -> Generator[Event]:
         """Show the recording, and tell what it is."""
-        # The recorded guess was somebody else's.
-        diagnosis = replace(self._recorded, replayed=True, guess="")
-        self._save(diagnosis)
-        yield Preparing(diagnosis.finding.stamp)
+        self._save(self._shown)
+        yield Preparing(self._shown.finding.stamp)

@@ -22,7 +22,6 @@ from perfkit.training.diagnose.training import (
     backend_name,
     epochs_between,
     is_keras_2,
-    list_callbacks,
     load_keras,
     prepare_callbacks,
     updates_once,
@@ -86,11 +85,9 @@ _MOMENT_S = 0.35
 
 
 class Validating:
-    """Watches the validations of a trial.
+    """Watches the validations of a trial; of how many steps, nobody may know.
 
-    Args:
-        steps: Of a whole validation; None where nobody knows.
-        shortens: Whether Keras ends one that is asked to; Keras 2 does not.
+    Keras 2 ends none that is asked to, so it ``shortens`` none.
     """
 
     def __init__(self, steps: int | None, *, shortens: bool = True) -> None:
@@ -98,16 +95,16 @@ class Validating:
         self._limit: int | None = None
         self._validations, self._began = 0, 0.0
         # Batches of the first execution, and whether its time was told by itself.
-        self._first, self._apart = 0, False
+        self._first, self.apart = 0, False
 
     def begin(self) -> None:
         """Begin a validation."""
-        self._began, self._first, self._apart = 0.0, 0, False
+        self._began, self._first, self.apart = 0.0, 0, False
 
     def reach(self, count: int, model: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
-        True where what came by now is to be told by itself: see ``start``.
+        True where what came by now is to be told by itself: then it is ``apart``.
         """
         batches = min(count, self._steps or count)
         first = not self._began
@@ -122,17 +119,8 @@ class Validating:
             model.stop_evaluating = True
         return first and self._steps is not None and batches < (self._limit or 0)
 
-    def start(self, examples: float) -> Pause:
-        """Give what a trial is to tell once the first batch is done."""
-        self._apart = True
-        return Pause(START, every=examples)
-
     def end(self, examples: float) -> tuple[Note | Pause, ...]:
-        """End it, and give what a trial is to tell of it.
-
-        Args:
-            examples: Trained on for each validation of the real training.
-        """
+        """End it, and give what a trial is to tell, once in so many ``examples``."""
         self._validations += 1
         first = self._validations == 1
         if self._limit is None:
@@ -142,7 +130,7 @@ class Validating:
             return (Pause(VALIDATION),)
         share = self._limit / self._steps
         notes = (Note(SHORTENED, share),) if first else ()
-        if self._apart:
+        if self.apart:
             share = (self._limit - self._first) / (self._steps - self._first)
         return *notes, Pause(VALIDATION, every=examples * share)
 
@@ -187,6 +175,7 @@ class Block:
         over: Asked after all that is told: whether the block is over.
         at_once: Whether it is ready after its first step, because it was warm before.
         validating: Watches its validations; the same one in all blocks of a variant.
+        state: How its model is run, where other blocks train the same model by turns.
     """
 
     training: Training
@@ -195,13 +184,14 @@ class Block:
     over: Callable[[], bool] = bool
     at_once: bool = False
     validating: Validating = field(default_factory=lambda: Validating(None))
+    state: Any = None
 
     @classmethod
     def first(
         cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
     ) -> "Block":
         """Make the first block of a training; its callbacks become fit for a trial."""
-        callbacks = list_callbacks(training.arguments.get("callbacks"))
+        callbacks = training.arguments["callbacks"]
         return cls(
             training=training,
             epochs=epochs,
@@ -346,9 +336,7 @@ class _Counter:
             self._at_end = False
 
     def _end_of_epoch(self, new: int) -> Pause:
-        if not self._length:
-            return Pause(EPOCH_END)
-        return Pause(EPOCH_END, every=self._length, within=new)
+        return Pause(EPOCH_END, every=self._length, within=new if self._length else 0)
 
     def _steps_are_over(self) -> None:
         if self._ready and not self._at_end and not self._epochs.has_epoch_ticks:
@@ -363,7 +351,8 @@ class _Counter:
 
     def _reach_validation(self, count: int) -> None:
         if self._validating.reach(count, self._model) and self._ready:
-            self._tell(self._validating.start(self._validated()))
+            self._validating.apart = True
+            self._tell(Pause(START, every=self._validated()))
 
     def _validated(self) -> float:
         """Examples trained on for each validation of the real training."""

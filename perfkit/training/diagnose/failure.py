@@ -2,11 +2,12 @@
 
 import concurrent.futures
 import contextlib
+import functools
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from perfkit.engine.tick import Note
 from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
@@ -14,6 +15,7 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
 
 Item = TypeVar("Item")
+Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 # What runs the user's code: it says nothing of what is wrong there.
 _RUNNERS = (
@@ -34,19 +36,27 @@ _SENTENCES = (BadParameterError, RunError)
 _PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
 
 
-def as_notes(work: Iterable[Item]) -> Iterator[Item | Note]:
-    """Pass on what is yielded, and what is raised as notes.
+def as_notes(
+    work: Callable[Parameters, Iterator[Item]],
+) -> Callable[Parameters, Iterator[Item | Note]]:
+    """Let a generator yield what it raises as notes.
 
-    Yields:
-        At last, where it was ended by an error, ``"problem"`` with a sentence, and
-        before that ``"traceback"`` where the user's own code raised it.
+    That is ``"problem"`` with a sentence, and before that ``"traceback"`` where the
+    user's own code raised it.
     """
-    try:
-        yield from work
-    except Exception as error:
-        if not isinstance(error, _SENTENCES):
-            yield Note(TRACEBACK, note_of(error))
-        yield Note(PROBLEM, in_sentence(error))
+
+    @functools.wraps(work)
+    def noting(
+        *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Iterator[Item | Note]:
+        try:
+            yield from work(*args, **kwargs)
+        except Exception as error:
+            if not isinstance(error, _SENTENCES):
+                yield Note(TRACEBACK, note_of(error))
+            yield Note(PROBLEM, in_sentence(error))
+
+    return noting
 
 
 def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> Value:
@@ -66,11 +76,7 @@ def run_error(
 ) -> RunError:
     """Say why a training cannot be run; a note holds what its own code raised.
 
-    Args:
-        notes: What its process told, by name.
-        outcome: How its process ended.
-        message: One sentence on that, without a subject.
-        remedy: What to do if it takes long and does not hang.
+    The ``remedy`` is for one that takes long and does not hang.
     """
     sentence = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
     if outcome == "timed-out":
@@ -82,10 +88,9 @@ def run_error(
 
 
 def note_of(error: BaseException) -> dict[str, Any]:
-    """What travels from the process in which it was raised.
+    """What travels from its process: ``frames``, and ``said``, the error's own words.
 
-    Returns:
-        ``frames``, file, line and function each, and ``said``, the error's own words.
+    A frame is its file, line and function.
     """
     frames = [
         [frame.filename, frame.lineno, frame.name]
@@ -102,29 +107,24 @@ def note_of(error: BaseException) -> dict[str, Any]:
 
 
 def in_sentence(error: BaseException) -> str:
-    """What ended a training."""
-    if isinstance(error, _SENTENCES):
-        return str(error)
-    return f"The training raised {_with_remedy(error)}"
-
-
-def _with_remedy(error: BaseException) -> str:
-    """The error in short, and what to do if the way in which it runs has led to it."""
+    """What ended a training, and what to do if the way in which it runs led to it."""
     remedy, words = "", str(error)
-    offline = layers.is_offline() or guard.is_offline()
+    if isinstance(error, _SENTENCES):
+        return words
+    offline = layers.is_offline() or guard.process.offline
     if offline and _REACHED_NOBODY.search(words):
         remedy = (
             " (perfkit lets it reach no network: run it once by itself, so that its "
             f"downloads are there, or set {layers.ONLINE}=1 to let it fetch and send)"
         )
-    elif guard.is_guarded() and _REFUSED.search(words):
+    elif guard.process.root and _REFUSED.search(words):
         remedy = (
             " (it runs in a copy of its folder, writes only there and opens no "
             "connection. Type the command in the folder that it writes to, and use "
             f"relative paths; {layers.ONLINE}=1 allows connections, "
             "PERFKIT_UNCONTAINED=1 allows everything)"
         )
-    return f"{in_short(error)}{remedy}"
+    return f"The training raised {in_short(error)}{remedy}"
 
 
 def in_short(error: BaseException) -> str:

@@ -37,31 +37,20 @@ FORCED = "PERFKIT_GUARD"
 
 
 @dataclass
-class _Process:
-    """What holds for this process.
+class Process:
+    """What holds for a process.
 
     Attributes:
-        root: The folder that stands for the root of all files; "" without copies.
-        guarded: Whether writes outside of the copy are refused.
-        offline: Whether connections are.
+        root: The folder that stands for the root of all files; "" if it is not guarded.
+        offline: Whether it is refused connections.
     """
 
     root: str = ""
-    guarded: bool = False
     offline: bool = False
 
 
-_process = _Process()
-
-
-def is_guarded() -> bool:
-    """Whether this process may write to its own folders alone."""
-    return _process.guarded
-
-
-def is_offline() -> bool:
-    """Whether this process is refused connections."""
-    return _process.offline
+# This one.
+process = Process()
 
 
 def guard(
@@ -91,15 +80,14 @@ def guard(
     by_landlock = _hold_writes(writable, online=online)
     by_seccomp = not online and _hold_sockets()
     _hold_python(writable, files=not by_landlock, network=not online)
-    _process.guarded, _process.offline = True, not online
-    sentences = [f"Guarded ({reason}): it runs in a copy of its folder."]
-    if by_landlock:
-        sentences.append("The kernel (Landlock) refuses writes elsewhere.")
-    else:
-        sentences.append(
+    process.offline = not online
+    writes = "The kernel (Landlock) refuses writes elsewhere."
+    if not by_landlock:
+        writes = (
             "Python refuses writes elsewhere, but C++ libraries and other programs can "
             "still write anywhere."
         )
+    sentences = [f"Guarded ({reason}): it runs in a copy of its folder.", writes]
     if not online:
         system = "The kernel (seccomp)" if by_seccomp else "Python alone"
         sentences.append(f"{system} refuses connections, even to this machine.")
@@ -255,10 +243,7 @@ _GET_PATH = 50
 def _hold_python(folders: Sequence[str], *, files: bool, network: bool) -> None:
     """Let Python refuse what it is asked for; this cannot be taken back.
 
-    Args:
-        folders: That may be written to.
-        files: Whether it refuses writes; what Landlock does not hold, in any case.
-        network: Whether it refuses connections.
+    It refuses what Landlock does not hold in any case, even without ``files``.
     """
     entries = _ENTRIES if files else {}
     writable = (*(f"{folder}/" for folder in folders), "/dev/")
@@ -315,21 +300,21 @@ def copied(path: str) -> str:
 
     One that is still to be made is a part of the copy.
     """
-    if not _process.root or path.startswith(_process.root):
+    if not process.root or path.startswith(process.root):
         return path
-    place = f"{_process.root}{os.path.abspath(path)}"
+    place = f"{process.root}{os.path.abspath(path)}"
     is_missing = os.path.exists(path) and not os.path.exists(place)
     return path if is_missing or os.path.realpath(place) != place else place
 
 
 def original(text: str) -> str:
     """A text that names the user's own files where it named those of the copy."""
-    return text.replace(_process.root, "") if _process.root else text
+    return text.replace(process.root, "") if process.root else text
 
 
 def _enter(replica: "Replica") -> None:
     """Let this process find its folder, its home and its modules in the copy."""
-    _process.root = replica.root
+    process.root = replica.root
     os.environ["HOME"] = f"{replica.root}{_home()}"
     sys.path[:] = [copied(place) if place else place for place in sys.path]
     os.chdir(copied(str(replica.folders[0])))
@@ -457,10 +442,7 @@ class Replica:
     ) -> Iterator[_File]:
         """Make the folders and links of what lies there, and yield its files.
 
-        Args:
-            path: Of a file, a folder or a link.
-            target: Its path in the copy.
-            above: The folders that it lies in, as far as they are copied.
+        The folders ``above`` it are those that are copied.
         """
         real, name = os.path.realpath(path), os.path.basename(path)
         if name in _LEFT_OUT:

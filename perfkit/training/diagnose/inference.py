@@ -4,14 +4,13 @@ What that costs is inferred from what each trial of the training as given noted,
 interval over those trials.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import student
-from perfkit.engine.trial import Trial
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.findings.text import as_sentence
 from perfkit.training.diagnose import tracing
@@ -35,7 +34,7 @@ def inferred(
     is_stopped = any(_stops_it(change, measured) for change in changes)
     if step is None or is_stopped or not facts.retraced:
         return ()
-    traced = _drop_none(map(_traced_s, measured.trials_of(AS_GIVEN)))
+    traced = _traced_s(measured, AS_GIVEN)
     gain = _gain([seconds / step.median_s for seconds in traced])
     if gain is None:
         return ()
@@ -72,16 +71,15 @@ def _stops_it(change: Change, measured: Measurement) -> bool:
     """Whether a change was timed that did keep functions from being traced anew."""
     if change.cause != RETRACING.id:
         return False
-    after = _drop_none(map(_traced_s, measured.trials_of(change.name)))
-    before = _drop_none(map(_traced_s, measured.trials_of(AS_GIVEN)))
+    after, before = (_traced_s(measured, name) for name in (change.name, AS_GIVEN))
     return bool(after and before and np.mean(after) < np.mean(before) / 2)
 
 
-def _traced_s(trial: Trial) -> float | None:
-    """Seconds of tracing in each step of a trial."""
-    steady = trial.notes.get(STEADY, {})
-    note, steps = steady.get(tracing.NOTE), float(steady.get("steps") or 0)
-    return float(note["seconds"]) / steps if note and steps else None
+def _traced_s(measured: Measurement, name: str) -> list[float]:
+    """Seconds of tracing in each step, of those trials of a variant that noted them."""
+    trials = (t for t in measured.trials_of(name) if STEADY in t.notes)
+    notes = [trial.notes[STEADY] for trial in trials]
+    return [n[tracing.NOTE]["seconds"] / n["steps"] for n in notes if n["steps"]]
 
 
 def _gain(shares: Sequence[float]) -> Gain | None:
@@ -96,7 +94,3 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     low, estimate, high = (float(np.exp(end)) for end in ends)
     is_shown = low > 1 and estimate >= CLAIMED
     return Gain(estimate=estimate, low=low, high=high) if is_shown else None
-
-
-def _drop_none(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]

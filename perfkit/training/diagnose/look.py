@@ -9,6 +9,7 @@ confirmed in fresh processes.
 """
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -31,12 +32,7 @@ from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.lines import remember, with_obstacles
 from perfkit.training.diagnose.change import Change, epochs_with
 from perfkit.training.diagnose.epochs import EPOCH_END, Block, Epochs, train
-from perfkit.training.diagnose.facts import (
-    Facts,
-    facts_of,
-    facts_of_loop,
-    some_epochs,
-)
+from perfkit.training.diagnose.facts import Facts, facts_of, facts_of_loop, some_epochs
 from perfkit.training.diagnose.loop import LoopCalls, Looping, fitted
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline import remember_lines
@@ -54,11 +50,7 @@ from perfkit.training.diagnose.rounds import (
     turn_s,
 )
 from perfkit.training.diagnose.tracing import Tracing, add_notes
-from perfkit.training.diagnose.training import (
-    Training,
-    epochs_between,
-    list_callbacks,
-)
+from perfkit.training.diagnose.training import Training, epochs_between
 
 FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
@@ -70,6 +62,7 @@ _LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
 _ENOUGH_TICKS = 60
 
 
+@failure.as_notes
 def look(
     maker: Callable[[], Any],
     budget: float | None = None,
@@ -93,75 +86,50 @@ def look(
         The notes ``"uncontained"`` where it is and ``"facts"``, then what the turns
         tell; or what was raised, as ``failure.as_notes`` has it.
     """
-    following = Turns(suspects) if screens else None
-    yield from failure.as_notes(_run_look(maker, budget, began, following, lines))
-
-
-def doing(notes: Mapping[str, Any], otherwise: str) -> str:
-    """What to say while it looks, by what it has noted so far."""
-    return str(notes.get(UNCONTAINED) or otherwise)
-
-
-def facts_in(
-    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
-) -> Facts:
-    """What a look has found, from its notes; see ``failure.run_error``.
-
-    The outcome is ``"completed"`` where its process goes on.
-
-    Raises:
-        RunError: The training cannot be run; a note holds what its own code raised.
-    """
-    if FACTS in notes:
-        return Facts(**notes[FACTS])
-    raise failure.run_error(notes, outcome, message, remedy)
-
-
-def _run_look(
-    maker: Callable[[], Any],
-    budget: float | None,
-    diagnosis_began: float,
-    following: "Turns | None",
-    lines: Sequence[Mapping[str, Any]],
-) -> Iterator[Yielded]:
     if uncontained := contain(maker):
         yield Note(UNCONTAINED, uncontained)
-    began, loaded = time.perf_counter(), read_early(os.environ)
-
-    looping = Looping(Epochs(batch=1), calls=LoopCalls())
+    ready_from, loaded = time.perf_counter(), read_early(os.environ)
+    looping, turns = Looping(Epochs(batch=1), calls=LoopCalls()), Turns(suspects)
     traces = Tracing()
     traces.look()
     remember_lines(maker)
     if lines:
         remember(maker)
-    making = looping.making(maker, leave_files_alone)
-    screening = following.screen if following else None
+    screening = turns.screen if screens else None
     # With no end of an epoch the first step is told at once.
-    with contextlib.closing(fitted(making, looping, screening)) as running:
-        run_facts = run_for_a_moment(running, traces, began, loaded)
+    running = fitted(maker, looping, leave_files_alone, screening)
+    with contextlib.closing(running):
+        run_facts = run_for_a_moment(running, traces, ready_from, loaded)
         run_facts["uncontained"] = uncontained
-        if looping.training:
+        if training := looping.fitting:
+            run_facts["lines"] = with_obstacles(training, lines)
+            run_facts["pipeline"] = pipeline_facts(training)
+            facts = facts_of(training, **run_facts)
+        else:
+            assert looping.training is not None
             some_epochs(running, looping)
-            data = pipeline_facts(looping.training)
-            facts = facts_of_loop(looping, pipeline=data, **run_facts)
-            yield Note(FACTS, facts.as_note())
-            return
-        training = looping.fitting
-        assert training is not None
-        data = pipeline_facts(training)
-        facts = facts_of(
-            training, pipeline=data, lines=with_obstacles(training, lines), **run_facts
-        )
+            run_facts["pipeline"] = pipeline_facts(looping.training)
+            facts = facts_of_loop(looping, **run_facts)
         yield Note(FACTS, facts.as_note())
         # What one variant's turn has traced would not be traced anew in another's.
-        if following is None or (facts.retraced and not facts.reshaped):
+        if facts.loop or not screens or (facts.retraced and not facts.reshaped):
             return
-        spent_s = time.perf_counter() - diagnosis_began
-        following.go_on(facts, planned(facts, spent_s, budget).turns_s)
+        spent_s = time.perf_counter() - began
+        _, turns_s, _ = planned(facts, spent_s, budget)
+        turns.go_on(facts, turns_s)
         yield Note(SPENT, spent_s)
         for event in add_notes(running, traces, facts.batch):
-            following.take_event(event)
+            turns.take_event(event)
             yield event
+
+
+def facts_in(
+    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
+) -> Facts:
+    """What a look has found, from its notes; see ``failure.run_error``."""
+    if FACTS in notes:
+        return Facts(**notes[FACTS])
+    raise failure.run_error(notes, outcome, message, remedy)
 
 
 def run_for_a_moment(
@@ -254,33 +222,22 @@ class _State:
             vars(callback).update(attributes)
 
 
-@dataclass
-class _Variant:
-    """The training with something changed, and how it is run between its turns."""
-
-    block: Block
-    state: _State
-
-
 class Turns:
-    """The turns of a training and of its changes, in the process that looked at it.
-
-    Args:
-        suspects: Causes that an account points to, to be tried first.
-    """
+    """The turns of a training and of its changes, in the process that looked at it."""
 
     def __init__(self, suspects: frozenset[str] = frozenset()) -> None:
         self._suspects = suspects
-        self._training: Training | None = None
+        self._training: Training
         # They stay the objects that code of the user's may know, with attributes of
         # their own in each variant, and at first those that they were made with.
         self._callbacks: list[Any] = []
-        self._unused: _State | None = None
-        self._facts: Facts | None = None
+        self._unused: _State
+        self._facts = Facts()
         self._ends = 0.0
         self._changes = dict[str, Change]()
         self._hurried = False
-        self._variants: dict[str, _Variant] = {}
+        # The training with something changed.
+        self._variants: dict[str, Block] = {}
         self._current = ""
         self._failed: dict[str, str] = {}
         # Of the turn of the moment.
@@ -309,13 +266,11 @@ class Turns:
 
         The training stays as it was made.
         """
-        callbacks = list_callbacks(training.arguments.get("callbacks"))
-        self._callbacks = [callback for callback in callbacks if callback is not None]
+        self._callbacks = training.arguments["callbacks"]
         self._training = training
         self._unused = _State.capture(training.model, self._callbacks)
-        block = Block.first(self._copied(), epochs, lambda: self._facts is not None)
+        block = Block.first(self._copied(), epochs, lambda: self._ends > 0)
         train(block, turnstile)
-        assert self._facts is not None
         candidates = tuple(self._changes.values())
         choosing = Screening(candidates, self._suspects, hurried=self._hurried)
         # All variants begin where the training as given is now.
@@ -325,7 +280,12 @@ class Turns:
             # The first turn warms up what all variants share.
             self._turn(AS_GIVEN, number, turnstile)
         while time.perf_counter() < self._ends:
-            names = choosing(self._measured(), self._failed)
+            measured = Measurement(
+                variants=to_variants(candidates),
+                trials=self._record.trials(),
+                baseline=AS_GIVEN,
+            )
+            names = choosing(measured, self._failed)
             if not names:
                 return
             number += 1
@@ -341,38 +301,28 @@ class Turns:
         gc.collect()
         self._current = name
         turnstile.tell(turn(name, number))
-        try:
-            variant = self._variants.get(name) or self._make_variant(name)
-        except Exception as error:
-            self._keep_failure(error)
-            turnstile.tell(failed(name, self._failed[name]))
-            return
-        self._variants[name] = variant
-        arguments = variant.block.training.arguments
-        if variant.block.epochs.has_epoch_ticks and not epochs_between(arguments):
-            turnstile.tell(Note(WHOLE, True))
-        model = variant.block.training.model
-        variant.state.put(model, self._callbacks)
-        variant.block.over = self._enough
         self._ready_s, self._ticks, self._labels = 0.0, 0, set()
         try:
-            train(variant.block, turnstile)
+            block = self._variants.get(name) or self._make_variant(name)
+            self._variants[name] = block
+            arguments = block.training.arguments
+            if block.epochs.has_epoch_ticks and not epochs_between(arguments):
+                turnstile.tell(Note(WHOLE, True))
+            model = block.training.model
+            block.state.put(model, self._callbacks)
+            block.over = self._enough
+            train(block, turnstile)
         except Exception as error:
-            self._keep_failure(error)
-        variant.state = _State.capture(model, self._callbacks)
-        variant.block.at_once = True
-        if name in self._failed:
+            # What the training raises itself ends it all.
+            if name in (AS_GIVEN, CONTROL):
+                raise
+            self._failed[name] = f"raised {failure.in_short(error)}"
             turnstile.tell(failed(name, self._failed[name]))
+            return
+        block.state = _State.capture(model, self._callbacks)
+        block.at_once = True
 
-    def _keep_failure(self, error: Exception) -> None:
-        """Keep what a change raised; what the training raises itself ends it all."""
-        if self._current in (AS_GIVEN, CONTROL):
-            raise error
-        self._failed[self._current] = f"raised {failure.in_short(error)}"
-
-    def _make_variant(self, name: str) -> _Variant:
-        assert self._facts is not None
-        assert self._unused is not None
+    def _make_variant(self, name: str) -> Block:
         training, facts = self._copied(), self._facts
         base = self._variants.get(AS_GIVEN)
         state = base.state if base else _State.capture(training.model, self._callbacks)
@@ -385,11 +335,11 @@ class Turns:
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
         block.at_once = not validates and not epochs.has_epoch_ticks
-        return _Variant(block, _State.capture(training.model, self._callbacks))
+        block.state = _State.capture(training.model, self._callbacks)
+        return block
 
     def _copied(self) -> Training:
         """The training with arguments of its own; model, data, callbacks are shared."""
-        assert self._training is not None
         arguments = self._training.arguments | {"callbacks": [*self._callbacks]}
         return replace(self._training, arguments=arguments)
 
@@ -410,24 +360,16 @@ class Turns:
 
     def _enough(self) -> bool:
         """Whether the turn of the moment has shown a rate, and what recurs in it."""
-        assert self._facts is not None
         if not self._ready_s or self._ticks < _TICKS:
             return False
         spent, step_s = time.perf_counter() - self._ready_s, self._facts.step_s
         usual = turn_s(step_s)
-        epochs = self._variants[self._current].block.epochs
+        epochs = self._variants[self._current].epochs
         ends = epochs.trial_steps is not None and not epochs.has_epoch_ticks
         # Many steps in one call make longer epochs.
         longest = _PATIENCE * max(usual, (epochs.trial_steps or 0) * step_s / 2)
         over = not ends or EPOCH_END in self._labels or spent > longest
         return over and spent >= usual
-
-    def _measured(self) -> Measurement:
-        return Measurement(
-            variants=to_variants(tuple(self._changes.values())),
-            trials=self._record.trials(),
-            baseline=AS_GIVEN,
-        )
 
 
 # A training in a fresh process: as given, or with some things changed.
@@ -459,12 +401,10 @@ def contained(
             change.before()
         return maker()
 
-    making = looping.making(
-        make, lambda training: apply(training, facts, changes, epochs)
-    )
     traces = Tracing()
     traces.look()
-    with contextlib.closing(fitted(making, looping)) as ticks:
+    prepare = functools.partial(apply, facts=facts, changes=changes, epochs=epochs)
+    with contextlib.closing(fitted(make, looping, prepare)) as ticks:
         yield from add_notes(ticks, traces, epochs.batch)
 
 

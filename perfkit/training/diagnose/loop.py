@@ -39,10 +39,8 @@ ANEW = "data begin anew"
 class StepCounter:
     """Counts steps and hands them over as ticks.
 
-    Args:
-        turnstile: Where they are handed over.
-        epochs: Of the loop; where their length is not known, or there is but one, a
-            trial is ready after its first step, else after its first epoch.
+    A trial is ready after its first epoch; where the length of epochs is not known, or
+    there is but one, after its first step.
     """
 
     def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
@@ -105,18 +103,14 @@ _FOREIGN_PACKAGES = ("perfkit", *LIBRARIES)
 
 
 class LoopCalls:
-    """Hears what is called beneath the function that holds the loop, until it ends.
-
-    Attributes:
-        steps: That the loop has made by then.
-    """
+    """Hears what is called beneath the function that holds the loop, until it ends."""
 
     def __init__(self) -> None:
         self.steps = 0
         self._over = False
         self._loop: set[CodeType] = set()
+        # By function, and by kind of what the loop computes itself.
         self._eager: Counter[str] = Counter()
-        self._itself: Counter[str] = Counter()
         self._iterators = 0
 
     def begin(self) -> None:
@@ -141,12 +135,13 @@ class LoopCalls:
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
         limit = OFTEN * self.steps
-        return tuple(name for name, count in self._eager.items() if count >= limit)
+        often = (name for name, count in self._eager.items() if count >= limit)
+        return tuple(name for name in often if ":" in name)
 
     def computes(self) -> str:
         """What steps compute eagerly in no function that has a name; "" for nothing."""
         limit = OFTEN * self.steps
-        often = (kind for kind in (LAYERS, OPERATIONS) if self._itself[kind] >= limit)
+        often = (kind for kind in (LAYERS, OPERATIONS) if self._eager[kind] >= limit)
         return next(often, "") if limit > 0 else ""
 
     def iterators_per_step(self) -> float:
@@ -158,10 +153,7 @@ class LoopCalls:
 
         eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
         if eager and not self._over:
-            name = _name(self._user_function(frame))
-            # What the loop computes itself no function can hold.
-            counter, key = (self._eager, name) if name else (self._itself, kind)
-            counter[key] += 1
+            self._eager[_name(self._user_function(frame)) or kind] += 1
 
     def _hear_iterator(self, frame: FrameType) -> None:
         is_loop = frame.f_code in self._loop or self._user_function(frame) is not None
@@ -217,25 +209,15 @@ def is_own(frame: FrameType) -> bool:
 
 # So many epochs may be begun: enough to see one of them end while all is warm.
 MOST_EPOCHS = 3
-_DATASETS = ("tf.data", "PyDataset")
 
 
-@dataclass
-class InLoop(Training):
-    """The data of a loop, where a change finds and replaces them; it has no model."""
+def in_loop(data: Any) -> Training:
+    """The data of a loop, where a change finds and replaces them, without a model.
 
-    loop = True
-
-    @property
-    def kind(self) -> str:
-        """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
-        kind = kind_of(self.data)
-        return kind if kind in _DATASETS else "generator"
-
-
-def in_loop(data: Any) -> InLoop:
-    """Give changes the data of a loop; what can only be gone through is a generator."""
-    return InLoop(None, data if kind_of(data) in _DATASETS else lambda: iter(data))
+    What is no dataset of TensorFlow or Keras can only be gone through.
+    """
+    is_dataset = kind_of(data) in ("tf.data", "PyDataset")
+    return Training(None, data if is_dataset else lambda: iter(data), loop=True)
 
 
 @dataclass
@@ -262,7 +244,7 @@ class Looping:
     epochs: Epochs
     max_epochs: int = MOST_EPOCHS
     changes: Sequence[Callable[[Training], object]] = ()
-    training: InLoop | None = None
+    training: Training | None = None
     fitting: Training | None = None
     first: Any = None
     begun: int = 0
@@ -270,49 +252,31 @@ class Looping:
     length: int | None = None
     hurry: bool = False
     calls: LoopCalls | None = None
-    counter: StepCounter | None = None
+    counter: StepCounter = field(init=False)
     between_s: float = 0.0
     _ended: float | None = None
     _steps_made: int = 0
-    _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
+    _changed: dict[int, tuple[Any, Training]] = field(default_factory=dict)
 
-    def making(
-        self,
-        maker: Callable[[], Any],
-        prepare: Callable[[Training], object] = lambda training: None,
-    ) -> Callable[[], Training | None]:
-        """What makes a training and prepares it, and gives None where a loop ran."""
+    def make_training(self, maker: Callable[[], Any], turnstile: Turnstile) -> None:
+        """Make what is to be fitted; a loop that runs instead goes on without an end.
 
-        def make() -> Training | None:
-            returned = maker()
-            if self.training:
-                return None
-            training = handed_over(returned)
-            prepare(training)
-            return training
-
-        return make
-
-    def make_training(
-        self, making: Callable[[], Training | None], turnstile: Turnstile
-    ) -> Training | None:
-        """Make a training; where the maker runs a loop instead, run it without an end.
-
-        Raises:
-            BadParameterError: The loop made no step.
+        What is no training, or makes no step, is refused.
         """
         self.counter = StepCounter(turnstile, self.epochs)
-        with listening(self):
-            self.fitting = training = making()
-            if training is None and not self._steps_made:
+        with listening(self.batches):
+            returned = maker()
+            if not self.training:
+                self.fitting = handed_over(returned)
+                return
+            if not self._steps_made:
                 raise BadParameterError(
                     "The loop made no step, because its data are empty or used up."
                 )
-            while training is None and self._steps_made and not self.hurry:
+            while self._steps_made and not self.hurry:
                 self._steps_made = self.begun = 0
                 self.counter.set_up_anew()
-                making()
-        return training
+                maker()
 
     def batches(self, data: Any) -> Iterator[Any]:
         """Give the batches of an epoch; each that is asked for ends the step before."""
@@ -323,34 +287,28 @@ class Looping:
             self.calls.begin()
         self.training = self.training or in_loop(data)
         self.repeated = repeated(sys._getframe(1))
-        assert self.counter is not None
         limit = self.max_epochs if self.repeated else 1
-        return self._epoch(self._with_changes(data), self.counter, limit)
+        return self._epoch(self._with_changes(data), limit)
 
-    def _epoch(
-        self, training: InLoop, counter: StepCounter, limit: int
-    ) -> Iterator[Any]:
+    def _epoch(self, training: Training, limit: int) -> Iterator[Any]:
         last, step = self.begun >= limit, 0
-        flow = self._flow(training, counter, limit)
         try:
-            for step, batch in enumerate(flow, 1):
+            for step, batch in enumerate(self._flow(training, limit), 1):
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._steps_made += 1
                 if self.calls:
                     self.calls.step()
-                counter.step()
+                self.counter.step()
                 if not last and (self.hurry or step == self.epochs.trial_steps):
                     break
         except GeneratorExit:
             # The user's own code left the loop.
             self.length = self.length or step
-        counter.end_epoch()
+        self.counter.end_epoch()
         self._ended = time.perf_counter()
 
-    def _flow(
-        self, training: InLoop, counter: StepCounter, limit: int
-    ) -> Iterator[Any]:
+    def _flow(self, training: Training, limit: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""
         while True:
             step = 0
@@ -362,9 +320,9 @@ class Looping:
             if not step or self.begun < limit:
                 return
             if limit > 1:
-                counter.begin_anew()
+                self.counter.begin_anew()
 
-    def _with_changes(self, data: Any) -> InLoop:
+    def _with_changes(self, data: Any) -> Training:
         if id(data) not in self._changed:
             training = in_loop(data)
             for change in self.changes:
@@ -375,16 +333,18 @@ class Looping:
 
 
 def fitted(
-    making: Callable[[], Training | None],
+    maker: Callable[[], Any],
     looping: Looping,
+    prepare: Callable[[Training], object] = lambda training: None,
     screening: Callable[[Training, Epochs, Turnstile], object] | None = None,
 ) -> Generator[Told]:
     """Train without an end: with ``fit``, or with the loop that the maker runs.
 
     Args:
-        making: Makes the training, in the thread that trains it: Keras keeps its
-            settings for each thread apart. Returns None where it ran a loop.
+        maker: Makes the training, in the thread that trains it: Keras keeps its
+            settings for each thread apart.
         looping: Hears of the steps of a loop, if there is one.
+        prepare: Prepares what is to be fitted.
         screening: Trains in turns, in place of one ``fit`` without an end.
 
     Yields:
@@ -396,10 +356,12 @@ def fitted(
     def work() -> None:
         stand_in()
         tell_datasets()
-        training = looping.make_training(making, turnstile)
-        if training and screening:
-            screening(training, looping.epochs, turnstile)
-        elif training:
-            train(Block.first(training, looping.epochs), turnstile)
+        looping.make_training(maker, turnstile)
+        if training := looping.fitting:
+            prepare(training)
+            if screening:
+                screening(training, looping.epochs, turnstile)
+            else:
+                train(Block.first(training, looping.epochs), turnstile)
 
     yield from turnstile.run(work)

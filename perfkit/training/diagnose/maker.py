@@ -54,14 +54,12 @@ class InFile:
         module = importlib.util.module_from_spec(spec)
         sys.modules[_MODULE] = module
         spec.loader.exec_module(module)
-        try:
-            function: Callable[[], Any] = getattr(module, self.name)
-        except AttributeError:
+        if not hasattr(module, self.name):
             raise BadParameterError(
                 f"{Path(self.path).name} has no function {self.name}; "
                 f"it needs one such as `{_CONTRACT}`."
-            ) from None
-        return function()
+            )
+        return getattr(module, self.name)()
 
 
 def maker(
@@ -72,16 +70,8 @@ def maker(
 ) -> Callable[[], Any]:
     """Understand what ``diagnose`` was given.
 
-    Args:
-        training: A function, ``"FILE.py:name"``, or ``"FILE.py"``, whose function
-            ``make_training`` is taken if it has one; else it is a script as it is.
-        arguments: Of a script.
-        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
-        read: Reads a script, and refuses what is none.
-
-    Raises:
-        BadParameterError: It is none of these, there is no such file, or it trains
-            nothing.
+    Of ``"FILE.py"`` the function ``make_training`` is taken if it has one; else it is a
+    script as it is, which ``read`` reads. What trains nothing is refused.
     """
     if isinstance(training, str | Path):
         file, name = _place_in(str(training))
@@ -114,17 +104,16 @@ def contain(maker: Callable[[], Any], *keep: str) -> str:
         folders, lent = [*folders, Path(maker.path).parent], maker.lent
     covered = [*folders, Path(lent)] if lent else folders
     online = bool(os.environ.get(layers.ONLINE))
-    if os.environ.get(guard.FORCED):
-        reason = f"{guard.FORCED} is set"
-        return guard.guard(folders, keep, reason=reason, lent=lent)
-    refusal = layers.refusal(covered, keep, online=online)
-    if not refusal:
-        try:
-            layers.contain(covered, keep, online=online)
-            return ""
-        except OSError as error:
-            refusal = error.strerror or str(error)
-    reason = f"this system allows no layers over folders: {refusal}"
+    reason = f"{guard.FORCED} is set"
+    if not os.environ.get(guard.FORCED):
+        refusal = layers.refusal(covered, keep, online=online)
+        if not refusal:
+            try:
+                layers.contain(covered, keep, online=online)
+                return ""
+            except OSError as error:
+                refusal = error.strerror or str(error)
+        reason = f"this system allows no layers over folders: {refusal}"
     return guard.guard(folders, keep, reason=reason, lent=lent)
 
 
@@ -237,14 +226,12 @@ def assigned(maker: Callable[[], Any]) -> dict[str, str]:
 
 def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     for node in nodes:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        # Its import reads variables of the environment.
-        if any(name.partition(".")[0] in source.KERAS for name in names):
-            return
         match node:
+            case ast.Import() | ast.ImportFrom():
+                modules = [getattr(node, "module", a.name) or "" for a in node.names]
+                # Its import reads variables of the environment.
+                if any(name.partition(".")[0] in source.KERAS for name in modules):
+                    return
             case ast.Assign(
                 targets=[ast.Subscript(value=where, slice=ast.Constant(str(name)))],
                 value=ast.Constant(str(value)),
@@ -290,14 +277,10 @@ OTHER_CELL = "another cell"
 
 
 class LineNames:
-    """How files and lines are called, and what stands there.
+    """How files and lines are called, and what stands there, if that may be read.
 
-    Args:
-        maker: What ``maker`` has made of what was given.
-        with_text: Whether lines of the source may be read.
-
-    Attributes:
-        of_cell: What Python calls the cell that it stands in; "" for a file.
+    ``of_cell`` is what Python calls the cell that the training stands in; "" for a
+    file.
     """
 
     def __init__(self, maker: Callable[[], Any], *, with_text: bool = True) -> None:
@@ -306,12 +289,8 @@ class LineNames:
         self._texts: dict[str, list[str]] = {}
         path = getattr(maker, "path", "")
         self._root = os.path.dirname(path) if path else guard.original(os.getcwd())
-        self.of_cell = ""
-        if not path:
-            code = getattr(maker, "__code__", None)
-            file = getattr(code, "co_filename", "")
-            if file and not Path(file).is_file():
-                self.of_cell = file
+        file = getattr(getattr(maker, "__code__", None), "co_filename", "")
+        self.of_cell = "" if Path(file).is_file() else file
 
     def locate(self, file: str, line: int) -> tuple[str, int, int]:
         """File, cell and line as a reader knows them."""

@@ -10,7 +10,6 @@ together.
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from perfkit.engine import plan as engine_plan
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
@@ -42,22 +41,6 @@ _SHORTEST_S, LONGEST_S = 90.0, 600.0
 _LONGER = 3.0
 
 
-class Planned(NamedTuple):
-    """How a budget is spent, in seconds.
-
-    Attributes:
-        budget_s: All of it, the first look included.
-        turns_s: Turns in one process.
-        fresh_s: Rounds in fresh processes; 0.0 where none fits.
-        longest_s: All of it where that leaves open what helps.
-    """
-
-    budget_s: float
-    turns_s: float
-    fresh_s: float
-    longest_s: float
-
-
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
     return engine_plan.turn_s(step_s, _TURN_S)
@@ -73,10 +56,16 @@ def round_s(facts: Facts) -> float:
     return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
-def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
+def planned(
+    facts: Facts, spent_s: float, budget: float | None
+) -> tuple[float, float, float]:
     """Plan what is left of a budget once the first look has spent so much of it.
 
     A budget that is None is what the training needs, at most ten minutes.
+
+    Returns:
+        The seconds of all of it; of turns in one process, the rest being for rounds in
+        fresh ones; and of all of it where that leaves open what helps.
     """
     turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
     longest = budget
@@ -92,7 +81,7 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
         # The last turn in the process that looks may end so much later.
         pair_s += _AROUND * turn_s(facts.step_s)
         reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
-    return Planned(budget, rest_s - reserve_s, reserve_s, longest or budget)
+    return budget, rest_s - reserve_s, longest or budget
 
 
 def without_turns_s(facts: Facts) -> float:
@@ -117,8 +106,6 @@ _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
 # So often is tried what ends without a rate.
 _TRIED = 2
-# Which come first, by the rounds they have been in.
-_ORDER = {1: 0, 0: 1}
 _FEWEST_ROUNDS = 2
 # In one process: turns of a change, how many of them side by side, and from which
 # half-width on more of them tell nothing that matters.
@@ -138,12 +125,10 @@ def _no_work() -> Iterator[Yielded]:
 
 
 class Screening:
-    """Chooses whose turn it is in one process.
+    """Chooses whose turn it is in one process, of all that can be changed there.
 
-    Args:
-        changes: All that can be changed there.
-        suspects: Causes that an account points to, tried before others.
-        hurried: Whether a mistake waits for fresh processes.
+    Causes that an account suspects come first. It is hurried where a mistake waits for
+    fresh processes.
     """
 
     def __init__(
@@ -314,7 +299,8 @@ class Rounds:
         # and what shows first whether a whole group of changes is worth a try.
         plain = change.masks and not rounds
         group = not (change.ceiling or plain) or bool(rounds)
-        return (_ORDER.get(rounds, 2), not change.after, group, not plain, ratio)
+        order = (1, 0, 2)[min(rounds, 2)]
+        return (order, not change.after, group, not plain, ratio)
 
     def _fitting(self, measured: Measurement) -> int:
         """How many changes the next round may hold, to end in time."""

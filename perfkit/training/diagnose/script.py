@@ -48,11 +48,7 @@ _greenlets: list[greenlet] = []
 
 
 def run_until_held(work: Callable[[], None]) -> Any:
-    """Run work until it hands over, and give that; None where it came to its end.
-
-    Raises:
-        BaseException: What work raised.
-    """
+    """Run work until it hands over, and give that; None where it came to its end."""
     script = greenlet(work)
     _greenlets.append(script)
     return script.switch()
@@ -150,21 +146,18 @@ class MarkSteps(ast.NodeTransformer):
             return node
         return self.generic_visit(node)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def visit_For(self, node: _Loop) -> ast.AST:
         """Mark the loop if each turn is a step."""
-        return self._visit(node, node.target, node.iter)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """Mark the loop if each turn is a step."""
-        data = ast.parse(_FOR_EVER, mode="eval").body
-        return self._visit(node, ast.Name("_", ast.Store()), data)
-
-    def _visit(self, node: _Loop, target: ast.expr, data: ast.expr) -> ast.AST:
         if node not in self._turns:
             return self.generic_visit(node)
-        after = node.orelse if isinstance(node, ast.For) else []
-        loop = ast.For(target, self._marked(data), node.body, after)
-        return ast.fix_missing_locations(ast.copy_location(loop, node))
+        if isinstance(node, ast.While):
+            endless = ast.parse(_FOR_EVER, mode="eval").body
+            loop = ast.For(ast.Name("_", ast.Store()), endless, node.body, [])
+            node = ast.copy_location(loop, node)
+        node.iter = self._marked(node.iter)
+        return ast.fix_missing_locations(node)
+
+    visit_While = visit_For
 
     def _marked(self, data: ast.expr) -> ast.expr:
         if isinstance(data, ast.Call) and called_name(data) in _WRAPPERS and data.args:
@@ -223,7 +216,9 @@ def _outside_of_loops(
 ) -> Iterator[ast.AST]:
     """All that stands there and in no loop; in a graph, loops over data alone count."""
     for node in nodes:
-        if isinstance(node, _Loop) and not (in_graph and _is_over_range(node)):
+        data = getattr(node, "iter", None)
+        is_range = isinstance(data, ast.Call) and called_name(data) == "range"
+        if isinstance(node, _Loop) and not (in_graph and is_range):
             continue
         yield node
         yield from _outside_of_loops(ast.iter_child_nodes(node), in_graph=in_graph)
@@ -232,11 +227,6 @@ def _outside_of_loops(
 def _is_graph(node: ast.AST) -> bool:
     decorators = getattr(node, "decorator_list", ())
     return any("function" in ast.unparse(by) for by in decorators)
-
-
-def _is_over_range(loop: _Loop) -> bool:
-    over = getattr(loop, "iter", None)
-    return isinstance(over, ast.Call) and called_name(over) == "range"
 
 
 # Methods of dicts, bars and environments that steps may be called by as well.
@@ -271,7 +261,6 @@ class Script:
 
         Raises:
             BadParameterError: It came to its end without training.
-            Exception: What the script raised.
         """
         keras = load_keras()
         tree, looped = parse(self.path), parse(self.path)
@@ -314,8 +303,7 @@ class Script:
     def line_of_fit(self, tree: ast.Module) -> int:
         """The line of the call to take; 0 for whichever comes first.
 
-        Raises:
-            BadParameterError: It has no call of the number that is asked for.
+        A number that it has no call of is refused.
         """
         calls = fit_calls(tree)
         if self.fit > len(calls):
@@ -358,11 +346,7 @@ def script(
 ) -> Script:
     """Read a script and refuse what trains nothing, before anything of it runs.
 
-    Args:
-        path: Of the file.
-        arguments: What stands behind its name on its own command line.
-        fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
-        keras_2: Whether it may train with ``tf_keras``.
+    It may train with ``tf_keras`` where ``keras_2`` says so.
 
     Raises:
         BadParameterError: It cannot be read, or nowhere calls what trains.
@@ -415,12 +399,7 @@ class WholeScript(Script):
     """A script that is run to its end, whatever it does."""
 
     def __call__(self) -> None:
-        """Run it as Python does.
-
-        Raises:
-            RunError: It ended itself, and not well.
-            Exception: What the script raised.
-        """
+        """Run it as Python does; ``RunError`` if it ended itself, and not well."""
         code = compile(parse(self.path), self.path, "exec")
         main = self._main()
         try:
@@ -432,11 +411,7 @@ class WholeScript(Script):
 
 
 def whole_script(path: Path, arguments: tuple[str, ...], _: int = 0) -> WholeScript:
-    """Read a script that is to be run to its end.
-
-    Raises:
-        BadParameterError: It cannot be read.
-    """
+    """Read a script that is to be run to its end; refuse what cannot be read."""
     try:
         parse(str(path))
     except source.UNREADABLE as error:
@@ -526,13 +501,12 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         lines = [n for f, n in stack if f.f_code.co_filename == script.path]
         arguments = dict(signature.bind(*args, **kwargs).arguments)
         arguments |= arguments.pop("kwargs", {})
-        spans = [(call.lineno, call.end_lineno or call.lineno) for call in calls]
-        at = [
-            number
-            for number, (first, last) in enumerate(spans, 1)
-            if any(first <= lineno <= last for lineno in lines)
-        ]
-        is_reached = any(calls[number - 1].lineno == line for number in at)
+        at = {
+            number: call.lineno
+            for number, call in enumerate(calls, 1)
+            if any(call.lineno <= n <= (call.end_lineno or 0) for n in lines)
+        }
+        is_reached = line in at.values()
         if line and (is_direct or sure) and not is_reached:
             passed.update(at)
             return _passed_over(real, arguments)
@@ -543,8 +517,13 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
         is_dataset = kind_of(x) in ("tf.data", "PyDataset", "DataLoader")
         is_complete = is_dataset or not hasattr(x, "shape")
         data = x if y is None and is_complete else tuple(parts)
+        # Fit takes an array, a list or a dict of them as ``x``.
+        if y is None and isinstance(data, dict | list):
+            data = (data,)
+        elif isinstance(data, tuple):
+            data = tuple(part for part in data if part is not None)
         # Keras trains for one where a script asks for none.
-        hand_over((model, _as_data(data, y), {"epochs": 1} | arguments))
+        hand_over((model, data, {"epochs": 1} | arguments))
 
     return taking
 
@@ -562,12 +541,3 @@ def _passed_over(real: Any, arguments: dict[str, Any]) -> Any:
             callback.set_model(model)
             callback.on_epoch_end(0, {})
     return not_trained(arguments)
-
-
-def _as_data(data: Any, y: Any) -> Any:
-    """Arrays as a tuple: ``fit`` takes an array, a list or a dict of them as ``x``."""
-    if y is None and isinstance(data, dict | list):
-        return (data,)
-    if isinstance(data, tuple):
-        return tuple(part for part in data if part is not None)
-    return data

@@ -75,7 +75,7 @@ def is_literal(node: ast.AST | None, value: object) -> bool:
 # What reading and parsing code that cannot be read ends in.
 UNREADABLE = (
     *(OSError, TypeError, SyntaxError, ValueError),
-    *(RecursionError, MemoryError),
+    *(RecursionError, MemoryError, LookupError),
 )
 # A notebook holds its pictures; no code takes a tenth of it.
 _LARGEST_BYTES = 64 * 10**6
@@ -109,12 +109,8 @@ def text_of(path: str) -> str:
     """
     if Path(path).stat().st_size > _LARGEST_BYTES:
         raise OSError("it is too large to be one")
-    try:
-        with tokenize.open(path) as file:
-            text = file.read()
-    except LookupError as error:
-        # An encoding of Python's that is none of texts.
-        raise ValueError(str(error)) from None
+    with tokenize.open(path) as file:
+        text = file.read()
     return text if not path.endswith(".ipynb") else "\n".join(_code_cells(text))
 
 
@@ -219,10 +215,8 @@ def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
 def words_in(path: Path, files: set[Path], folder: Path | None = None) -> Iterator[str]:
     """Every name that a file and those beside it that it imports speak of.
 
-    Args:
-        path: Of the file.
-        files: The files that were read; it is added to.
-        folder: Of the script that runs, where Python looks; None for that of this file.
+    It adds what it reads to ``files``. Python looks in the folder of the script that
+    runs, which is that of this file where none is given.
     """
     if path in files or len(files) >= _MOST_FILES:
         return
@@ -256,11 +250,7 @@ def _files_of(modules: list[str], folders: list[Path]) -> Iterator[Path]:
 
 
 def _code_cells(text: str) -> list[str]:
-    """The code of a notebook's cells as Python, none of their lines moved.
-
-    Raises:
-        ValueError: It is no notebook.
-    """
+    """The code of a notebook's cells as Python, none of their lines moved."""
     # Imported here: only notebooks need it.
     from IPython.core.inputtransformer2 import TransformerManager
 

@@ -5,58 +5,39 @@ listens here hears of the steps, and says what data the loop is given.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 Batch = TypeVar("Batch")
-
-
-class Listener(Protocol):
-    """Who hears of the steps of a loop while it runs."""
-
-    def batches(self, data: Any) -> Iterator[Any]:
-        """Give the loop its batches; each one asked for ends the step before."""
-
-
-class _Listening:
-    """Who listens in this process; a diagnosis runs one training in each."""
-
-    to: Listener | None = None
+# What gives the loops of this process their batches; the last one does.
+_listeners: list[Callable[[Any], Iterator[Any]]] = []
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear of every step that is marked meanwhile."""
-    before, _Listening.to = _Listening.to, listener
+def listening(batches: Callable[[Any], Iterator[Any]]) -> Iterator[None]:
+    """Let this give marked loops their batches; each one ends the step before."""
+    _listeners.append(batches)
     try:
         yield
     finally:
-        _Listening.to = before
+        _listeners.pop()
 
 
-def steps(data: Iterable[Batch]) -> "Steps[Batch]":
+class steps(Generic[Batch]):
     """Mark the steps of your own loop: ``for batch in perfkit.steps(data): ...``.
+
+    The batches stay the same.
 
     Args:
         data: The source of the loop's batches, such as a ``tf.data.Dataset``.
-
-    Returns:
-        The same batches.
     """
-    return Steps(data)
-
-
-class Steps(Generic[Batch]):
-    """The batches of a loop."""
 
     def __init__(self, data: Iterable[Batch]) -> None:
         self._data = data
 
     def __iter__(self) -> Iterator[Batch]:
         """Give one batch after another."""
-        if _Listening.to is not None:
-            return _Listening.to.batches(self._data)
-        return iter(self._data)
+        return _listeners[-1](self._data) if _listeners else iter(self._data)
 
     def __len__(self) -> int:
         """Batches of the data, where they can be counted."""

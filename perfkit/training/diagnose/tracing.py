@@ -95,11 +95,6 @@ class Tracing:
         since = [trace.source for trace in self.since]
         return bool(since) and max(map(since.count, since)) < _OFTEN
 
-    def note(self) -> dict[str, Any]:
-        """What a trial keeps: how many traces since it was ready, and their seconds."""
-        seconds = sum(trace.seconds for trace in self.since)
-        return {"traces": len(self.since), "seconds": seconds}
-
     def anew(self) -> dict[str, dict[str, Any]]:
         """Functions that are traced again and again, by name.
 
@@ -147,6 +142,7 @@ class Tracing:
             # What is unhashable, or cannot be referred to weakly, has but its address.
             number = id(function)
         name = str(getattr(options, "name", "a function"))
+        parameters = getattr(kind, "parameters", {}).items()
         where = None
         if isinstance(code, CodeType):
             where = code.co_filename, code.co_firstlineno
@@ -155,7 +151,9 @@ class Tracing:
                 name=name,
                 source=(name, id(code) if code else number),
                 function=number,
-                arguments=_arguments(kind),
+                arguments={
+                    n: _in_words(p.type_constraint)[:_LONGEST] for n, p in parameters
+                },
                 seconds=seconds,
                 library=_of_library(function),
                 definition=where,
@@ -197,11 +195,6 @@ def _mapped_function(function: Any) -> Any:
             if mapped := getattr(cell.cell_contents, "_func", None):
                 return mapped
     return None
-
-
-def _arguments(kind: Any) -> dict[str, str]:
-    parameters = getattr(kind, "parameters", {})
-    return {n: _in_words(p.type_constraint)[:_LONGEST] for n, p in parameters.items()}
 
 
 def _in_words(kind: Any) -> str:
@@ -255,7 +248,9 @@ def add_notes(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any
             continue
         passed, examples = passed + 1, examples + tick.examples
         if passed >= due:
-            yield Note(STEADY, {"steps": examples / batch, NOTE: traces.note()})
+            seconds = sum(trace.seconds for trace in traces.since)
+            note = {"traces": len(traces.since), "seconds": seconds}
+            yield Note(STEADY, {"steps": examples / batch, NOTE: note})
             due *= 2
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
 from perfkit.machine.environment import is_legacy
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
 # Examples of a step where ``fit`` is given arrays and nothing else.
 BATCH = 32
-_LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
 KERAS_2 = (
     "tf_keras, which is Keras 2, but perfkit measures only Keras 3: import keras "
     "instead, if the training runs with it, or compare both with `perfkit race`."
@@ -78,16 +77,15 @@ class Training:
         arguments: Of ``fit``, but for the data and the epochs.
         epochs: As many as the training was to have; 0 where nobody said.
         settings: Lines that slow it from outside, by cause, as this thread has them.
+        loop: Whether the user's own loop trains on the data, and there is no model.
     """
-
-    # Whether the user's own loop trains on the data, and there is no model.
-    loop: ClassVar[bool] = False
 
     model: "keras.Model"
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     epochs: int = 0
     settings: dict[str, list[str]] = field(default_factory=settings.read_settings)
+    loop: bool = False
 
     @property
     def kind(self) -> str:
@@ -122,21 +120,29 @@ class Training:
 
 
 def handed_over(returned: Any) -> Training:
-    """Check what a maker returned.
-
-    Raises:
-        BadParameterError: It is something that cannot be trained.
-    """
+    """Check what a maker returned; refuse what cannot be trained."""
     keras = load_keras()
     sound = isinstance(returned, tuple) and len(returned) in (2, 3)
     if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
         raise BadParameterError(
             f"The function returned {_described(returned)}; it must {_CONTRACT}, or "
-            f"run {_LOOP}."
+            "run a loop of its own, marked by `for batch in perfkit.steps(data)`."
         )
     model, data, *options = returned
     arguments = dict(options[0]) if options else {}
-    _check_model(model)
+    if not isinstance(model, keras.Model):
+        if type(model).__module__.startswith("tf_keras."):
+            raise BadParameterError(f"The model comes from {KERAS_2}")
+        raise BadParameterError(
+            f"The first return value is {_described(model)}, not a Keras model; "
+            f"{_CONTRACT}."
+        )
+    # Keras 2 has no public name for it.
+    if not getattr(model, "compiled", getattr(model, "_is_compiled", False)):
+        raise BadParameterError(
+            "The model is not compiled: call model.compile(optimizer=..., loss=...) "
+            "before you return it."
+        )
     data = _data(data, arguments)
     epochs = int(arguments.pop("epochs", None) or 0)
     for name in ("x", "y"):
@@ -153,22 +159,6 @@ def handed_over(returned: Any) -> Training:
         size = arguments.get("validation_batch_size")
         arguments["validation_batch_size"] = size or BATCH
     return Training(model, data, arguments, epochs)
-
-
-def _check_model(model: Any) -> None:
-    if not isinstance(model, load_keras().Model):
-        if type(model).__module__.startswith("tf_keras."):
-            raise BadParameterError(f"The model comes from {KERAS_2}")
-        raise BadParameterError(
-            f"The first return value is {_described(model)}, not a Keras model; "
-            f"{_CONTRACT}."
-        )
-    # Keras 2 has no public name for it.
-    if not getattr(model, "compiled", getattr(model, "_is_compiled", False)):
-        raise BadParameterError(
-            "The model is not compiled: call model.compile(optimizer=..., loss=...) "
-            "before you return it."
-        )
 
 
 def _data(data: Any, arguments: dict[str, Any]) -> Any:
@@ -238,11 +228,7 @@ def kind_of(data: Any) -> str:
 
 
 def first_batch(training: Training) -> Any:
-    """A batch as a step is given it.
-
-    Raises:
-        StopIteration: There is none.
-    """
+    """A batch as a step is given it; ``StopIteration`` where there is none."""
     if training.kind in ("tf.data", "DataLoader"):
         return next(iter(training.data))
     if training.kind == "PyDataset":
@@ -378,15 +364,11 @@ def parted(data: Any, share: float) -> tuple[Any, Any]:
 
 def _part(data: Any, rows: slice) -> Any:
     """Some examples of arrays; lists become tuples, as ``tf.data`` needs them."""
-    return map_leaves(lambda array: _rows(array, rows), data)
-
-
-def _rows(array: Any, rows: slice) -> Any:
-    """Some rows of an array, by their places; nothing of what is None."""
-    if array is None:
-        return None
     # A table of pandas takes numbers for what its rows are called.
-    return getattr(array, "iloc", array)[rows]
+    return map_leaves(
+        lambda array: None if array is None else getattr(array, "iloc", array)[rows],
+        data,
+    )
 
 
 def _as_tensor(array: Any) -> Any:
@@ -413,7 +395,6 @@ STEP_HOOKS = (
     *("on_train_batch_begin", "on_batch_begin"),
     *("on_train_batch_end", "on_batch_end"),
 )
-_EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
 
 
 def list_callbacks(callbacks: Any) -> list[Any]:
@@ -434,10 +415,15 @@ def prepare_callbacks(callbacks: list[Any], epochs: int) -> list[Any]:
     their numbers begin again after these.
     """
     prepared = [c for c in callbacks if c is not None and not left_out(c)]
+    keras_callbacks = load_keras().callbacks
     for index, callback in enumerate(prepared):
-        _go_on(callback)
+        # It ends no training, and does not do what it does only at the end.
+        if isinstance(callback, keras_callbacks.EarlyStopping):
+            callback.patience = _NEVER
+        if isinstance(callback, keras_callbacks.TerminateOnNaN):
+            callback.raise_error = False
         _write_elsewhere(callback, index)
-        for hook in _EPOCH_HOOKS:
+        for hook in ("on_epoch_begin", "on_epoch_end"):
             _renumber(callback, hook, epochs)
     return prepared
 
@@ -480,15 +466,6 @@ def _see_every_step(callback: Any, epoch: int | None, times: int) -> None:
             end(batch, logs)
 
     callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
-
-
-def _go_on(callback: Any) -> None:
-    """Keep it from ending the training, and from what it does only at the end."""
-    callbacks = load_keras().callbacks
-    if isinstance(callback, callbacks.EarlyStopping):
-        callback.patience = _NEVER
-    if isinstance(callback, callbacks.TerminateOnNaN):
-        callback.raise_error = False
 
 
 def _renumber(callback: Any, hook: str, epochs: int) -> None:

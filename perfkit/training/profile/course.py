@@ -198,15 +198,9 @@ STEPPED = "stepped"
 _ENDLESS = 10**9
 
 
+@failure.as_notes
 def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
-    """Make the training, run it, and trace so many of its steps into a folder.
-
-    What it raises becomes notes, as ``failure.as_notes`` has it.
-    """
-    yield from failure.as_notes(_stepped(maker, steps, folder))
-
-
-def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
+    """Make the training, run it, and trace so many of its steps into a folder."""
     import tensorflow as tf
 
     contain(maker, folder)
@@ -235,7 +229,7 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note
 def _run(maker: Callable[[], Any], course: Course) -> int:
     """Train until the course is over; how many steps of the user's are one of ours."""
     looped, at_a_time = Looped(course), 1
-    with listening(looped), contextlib.suppress(Left):
+    with listening(looped.batches), contextlib.suppress(Left):
         returned = maker()
         if looped.begun:
             return 1

@@ -5,6 +5,7 @@ same callbacks of Keras.
 """
 
 import contextlib
+import functools
 import os
 import resource
 import statistics
@@ -35,77 +36,53 @@ from perfkit.training.diagnose.look import FACTS, run_for_a_moment
 from perfkit.training.diagnose.loop import Looping, fitted
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.tracing import Tracing
+from perfkit.training.diagnose.training import Training
 from perfkit.training.race import start
-from perfkit.training.race.learning import FIRST_STEP, Difference
+from perfkit.training.race.learning import FIRST_STEP, Difference, Learning
 from perfkit.training.race.question import BRIEF_ROUNDS, Race, fold
-from perfkit.training.race.sides import InPlace, Side, Work
+from perfkit.training.race.sides import Side, Work
 
 # A note of a trial: the most memory that its process has held, in bytes.
 MEMORY = "memory"
 
 
-@dataclass(frozen=True)
-class KerasLook(InPlace):
-    """The first look at a side's training, whatever Keras it is of.
+@failure.as_notes
+def look_at(side: Side, folder: str) -> Iterator[Yielded]:
+    """Look at a side's training, whatever Keras it is of, and note its first losses.
 
-    Attributes:
-        folder: Where the start that all sides share lies.
+    The start that all sides share lies in ``folder``.
     """
+    contain(side.maker, folder)
+    began, loaded = time.perf_counter(), read_early(os.environ)
+    looping, losses = Looping(Epochs(batch=1)), dict[str, Any]()
 
-    folder: str
+    def prepare(training: Training) -> None:
+        losses.update(start.first_losses(training, folder))
 
-    def __call__(self) -> Iterator[Yielded]:
-        """Note the facts of the training, its first losses among them."""
-        self.side.moved.move()
-        return failure.as_notes(self._look())
-
-    def _look(self) -> Iterator[Yielded]:
-        contain(self.side.maker, self.folder)
-        began, loaded = time.perf_counter(), read_early(os.environ)
-        looping = Looping(Epochs(batch=1))
-        losses = dict[str, Any]()
-        making = looping.making(
-            self.side.maker,
-            lambda training: losses.update(start.first_losses(training, self.folder)),
-        )
-        with contextlib.closing(fitted(making, looping)) as running:
-            run_facts = run_for_a_moment(running, Tracing(), began, loaded)
-            run_facts["start"] = losses
-            if looping.fitting:
-                facts = facts_of(looping.fitting, **run_facts)
-            else:
-                some_epochs(running, looping)
-                facts = facts_of_loop(looping, **run_facts)
-            yield Note(FACTS, facts.as_note())
+    with contextlib.closing(fitted(side.maker, looping, prepare)) as running:
+        run_facts = run_for_a_moment(running, Tracing(), began, loaded)
+        run_facts["start"] = losses
+        if looping.fitting:
+            facts = facts_of(looping.fitting, **run_facts)
+        else:
+            some_epochs(running, looping)
+            facts = facts_of_loop(looping, **run_facts)
+        yield Note(FACTS, facts.as_note())
 
 
-@dataclass(frozen=True)
-class KerasWork(Work):
-    """A trial of a side, whatever Keras it is of.
-
-    Attributes:
-        folder: Where the start that all sides share lies.
-    """
-
-    folder: str = ""
-
-    @property
-    def keep(self) -> tuple[str, ...]:
-        """The folder of the start, which is read."""
-        return (self.folder,)
-
-    def train(self, maker: Callable[[], Any]) -> Generator[Told]:
-        """Train from the shared start, and note how much memory that takes."""
-        looping = Looping(epochs_for(self.facts), max_epochs=self.facts.epochs)
-        making = looping.making(
-            maker, lambda training: start.set_weights(training, self.folder)
-        )
-        with contextlib.closing(fitted(making, looping)) as ticks:
-            for number, tick in enumerate(ticks, 1):
-                yield tick
-                # After the first, second, fourth, ... tick.
-                if number & (number - 1) == 0:
-                    yield Note(MEMORY, largest_bytes())
+def train(side: Side, facts: Facts, folder: str) -> Generator[Told]:
+    """Train from the shared start; note the losses, and how much memory that takes."""
+    contain(side.maker, folder)
+    learning = Learning(side.maker, facts.batch)
+    looping = Looping(epochs_for(facts), max_epochs=facts.epochs)
+    prepare = functools.partial(start.set_weights, folder=folder)
+    with contextlib.closing(fitted(learning, looping, prepare)) as ticks:
+        for number, tick in enumerate(ticks, 1):
+            yield tick
+            yield from learning.news()
+            # After the first, second, fourth, ... tick.
+            if number & (number - 1) == 0:
+                yield Note(MEMORY, largest_bytes())
 
 
 def largest_bytes() -> int:
@@ -131,13 +108,14 @@ class KerasRace(Race):
     folder: str = field(default="", metadata=NOT_ASKED)
     rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
 
-    def look(self, side: Side) -> Callable[[], Iterator[Any]]:
+    def look(self, side: Side) -> Work:
         """Make the first look at a side, which notes its facts and first losses."""
-        return KerasLook(side, self.folder)
+        return Work(side, functools.partial(look_at, folder=self.folder))
 
-    def work(self, side: Side) -> Callable[[], Iterator[Any]]:
+    def work(self, side: Side) -> Work:
         """Make a trial of a side."""
-        return KerasWork(side, self.facts.get(side.name, Facts()), self.folder)
+        facts = self.facts.get(side.name, Facts())
+        return Work(side, functools.partial(train, facts=facts, folder=self.folder))
 
     def differences(
         self, side: Side, measured: Measurement | None
@@ -168,16 +146,14 @@ class KerasRace(Race):
         yield from super()._same_job(measured)
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
-        return (*self._beside_the_rate(measured), *super()._folds(measured))
-
-    def _beside_the_rate(self, measured: Measurement) -> tuple[Fold, ...]:
-        """Lay beside each other what the sides take besides their steps."""
+        # What the sides take besides their steps comes first.
         names = [side.name for side in self.sides]
         columns = [self._column(name, measured) for name in names]
         rows = ((label, *(c[label] for c in columns)) for label in columns[0])
         filled = tuple(row for row in rows if any(row[1:]))
         title = "Starting, ends of epochs and memory"
-        return fold(title, ("beside the rate", *names), filled)
+        beside = fold(title, ("beside the rate", *names), filled)
+        return (*beside, *super()._folds(measured))
 
     def _column(self, name: str, measured: Measurement) -> dict[str, str]:
         trials = measured.trials_of(name)

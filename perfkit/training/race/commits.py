@@ -101,11 +101,6 @@ class Commit:
             raise BadParameterError(f"{self.name} has no {path.name} in that folder.")
         return target
 
-    @property
-    def moved(self) -> Moved:
-        """Where code of the working tree is to be found instead."""
-        return Moved(str(self.top), str(self.tree))
-
     def close(self) -> None:
         """Remove its files."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -126,7 +121,12 @@ def checked_out(revision: str, script: Path) -> Commit:
     with _new_folder(f"{revision} ({number[:7]})", top) as commit:
         index = {"GIT_INDEX_FILE": str(commit.folder / "index")}
         _git(top, "read-tree", number, **index)
-        _refuse_submodules(top, index)
+        listed = _git(top, "ls-files", "--stage", "-z", **index).split("\0")
+        if any(line.startswith(_SUBMODULE) for line in listed):
+            raise BadParameterError(
+                "That commit has submodules, which both sides would share: race the "
+                "scripts of two clones."
+            )
         _git(top, "checkout-index", "--all", f"--prefix={commit.tree}/", **index)
         _link_what_git_does_not_keep(top, commit.tree)
     return commit
@@ -164,15 +164,6 @@ def _new_folder(name: str, top: Path) -> Iterator[Commit]:
         raise
 
 
-def _refuse_submodules(top: Path, index: dict[str, str]) -> None:
-    listed = _git(top, "ls-files", "--stage", "-z", **index).split("\0")
-    if any(line.startswith(_SUBMODULE) for line in listed):
-        raise BadParameterError(
-            "That commit has submodules, which both sides would share: race the "
-            "scripts of two clones."
-        )
-
-
 def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
     listed = _git(top, "ls-files", "--others", "--directory", "-z")
     for name in filter(None, listed.split("\0")):
@@ -207,13 +198,12 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
         )
     except FileNotFoundError:
         refusal = "--commit needs git, which is not installed here."
+        raise BadParameterError(refusal) from None
     except subprocess.CalledProcessError as error:
         lines = error.stderr.decode(errors="replace").splitlines() or [str(error)]
         reason = next((line for line in lines if line.startswith("fatal:")), lines[-1])
-        refusal = (
+        raise BadParameterError(
             f"git refused ({reason}): give a commit of the script's repository, such "
             "as main or HEAD~1."
-        )
-    else:
-        return os.fsdecode(ran.stdout).strip("\n")
-    raise BadParameterError(refusal)
+        ) from None
+    return os.fsdecode(ran.stdout).strip("\n")

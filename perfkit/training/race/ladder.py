@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -49,24 +49,6 @@ _LONGEST_LABEL, _MOST_RUNGS = 34, 12
 _LONGEST_S = 120.0
 _TITLE = "photos: how many times as fast as the original"
 _NO_RUNG = "No change was raced yet: edit photos, and call perfkit.ladder(photos)."
-_UNCHANGED = (
-    "Nothing runs yet, because {name} is still the training as found. Change one of "
-    "its lines, then run both cells again."
-)
-
-
-class Rung(NamedTuple):
-    """One edit of the training.
-
-    Attributes:
-        label: What was edited, in the reader's words.
-        comparison: With the training as found, in one race.
-        stamp: Of a recording: where it is from.
-    """
-
-    label: str
-    comparison: Comparison
-    stamp: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,11 +56,14 @@ class Ladder:
     """How fast the course's training became, edit by edit.
 
     Attributes:
-        rungs: In the order in which they were raced last.
+        rungs: Each edit against the training as found, in the order in which they were
+            raced last; a variant is what was edited, in the reader's words.
+        stamp: Of recordings: where the first is from.
         race: The finding of the race that this call ran; None where nothing ran.
     """
 
-    rungs: tuple[Rung, ...]
+    rungs: tuple[Comparison, ...]
+    stamp: str = ""
     race: Finding | None = None
 
     @property
@@ -86,33 +71,30 @@ class Ladder:
         """Each rung as a multiple of the training as found, with its interval."""
         if not self.rungs:
             return canvas.message(_TITLE, _NO_RUNG)
-        compared = [rung.comparison for rung in self.rungs]
         reach = limits(
-            [1.0, *(c.ratio for c in compared)],
-            [end for c in compared for end in (c.low, c.high)],
+            [1.0, *(c.ratio for c in self.rungs)],
+            [end for c in self.rungs for end in (c.low, c.high)],
         )
 
         def draw(axes: Axes) -> None:
             draw_ratio_axis(axes, *reach, f"rate, as a multiple of {AS_FOUND}")
             axes.plot(1, 0, "s", color=canvas.GREY, ms=9)
-            for row, c in enumerate(compared, 1):
+            for row, c in enumerate(self.rungs, 1):
                 draw_ratio(axes, row, c.verdict, c.ratio, (c.low, c.high))
 
-        texts = [(c.interval, c.judgement) for c in compared]
-        names = [rung.label for rung in self.rungs]
-        words = "; ".join(map(str, compared))
+        texts = [(c.variant, (c.interval, c.judgement)) for c in self.rungs]
+        words = "; ".join(map(str, self.rungs))
         figure = rows.picture(
             _TITLE,
-            [(AS_FOUND, ("1.00×", "")), *zip(names, texts, strict=True)],
+            [(AS_FOUND, ("1.00×", "")), *texts],
             ["bar: 95 % interval  ·  each row: one race against photos as found"],
             draw,
             alt=f"{_TITLE}. {words}.",
         )
-        stamp = next((rung.stamp for rung in self.rungs if rung.stamp), "")
-        return canvas.stamped(figure, stamp) if stamp else figure
+        return canvas.stamped(figure, self.stamp) if self.stamp else figure
 
     def __repr__(self) -> str:
-        lines = [f"{rung.comparison}" for rung in self.rungs] or [_NO_RUNG]
+        lines = [*map(str, self.rungs)] or [_NO_RUNG]
         return "\n".join([*lines, *([repr(self.race)] if self.race else [])])
 
     def _repr_html_(self) -> str:
@@ -162,9 +144,16 @@ def ladder(
             f'"{name_of(edited)}:photos".'
         )
     if _is_unchanged(edited, original):
-        print(_UNCHANGED.format(name=name_of(edited)))
+        print(
+            f"Nothing runs yet, because {name_of(edited)} is still the training as "
+            "found. Change one of its lines, then run both cells again."
+        )
         return read_ladder(original, home)
-    label = _label_of(label, edited)
+    if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
+        raise BadParameterError(
+            f"label is {label!r}; say what you edited, such as 'cached input'."
+        )
+    label = plain(label, _LONGEST_LABEL) or name_of(edited)
     # A batch of another size is an edit that the course asks for.
     rival = Side(name=label, maker=edited, retuned=True)
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
@@ -215,44 +204,31 @@ def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladde
 
     ``races`` are findings that may be in no file.
     """
-    code, rungs = digest(original), dict[str, Rung]()
-    found = (*_read_races(folder or Path(FOLDER)), *races)
-    for race in sorted(found, key=lambda finding: finding.recorded):
+    code, findings = digest(original), [*races]
+    rungs = dict[str, tuple[Comparison, str]]()
+    # Files are named after their questions; what cannot be read is no rung.
+    for path in sorted((folder or Path(FOLDER)).glob(f"{Race.name}-*.json")):
+        with contextlib.suppress(BadFileError):
+            findings.append(read(path, Finding))
+    for race in sorted(findings, key=lambda finding: finding.recorded):
         if rung := _rung_of(race, code):
             # The newest race of a label takes its place at the end.
-            rungs.pop(rung.label, None)
-            rungs[rung.label] = rung
-    return Ladder(tuple(rungs.values())[-_MOST_RUNGS:])
+            rungs.pop(rung.variant, None)
+            rungs[rung.variant] = rung, race.stamp
+    newest = [*rungs.values()][-_MOST_RUNGS:]
+    stamp = next((stamp for _, stamp in newest if stamp), "")
+    return Ladder(tuple(rung for rung, _ in newest), stamp)
 
 
-def _read_races(folder: Path) -> Iterator[Finding]:
-    # Files are named after their questions; what cannot be read is no rung.
-    for path in sorted(folder.glob(f"{Race.name}-*.json")):
-        with contextlib.suppress(BadFileError):
-            yield read(path, Finding)
-
-
-def _rung_of(race: Finding, code: str) -> Rung | None:
+def _rung_of(race: Finding, code: str) -> Comparison | None:
     """Return the rung that a finding shows; None where it is none of this ladder."""
     match race.parameters:
-        case {"sides": [str(first), str(label)], "code": [str(original), *_]}:
-            is_rung = first == AS_FOUND and original == code
-        case _:
-            return None
-    if not is_rung or race.result.get(SAME_JOB) is not True:
-        return None
-    edited = next((s for s in standings(race) if s.variant == label), None)
-    if edited is None or edited.comparison is None:
-        return None
-    return Rung(label, edited.comparison, race.stamp)
-
-
-def _label_of(label: str, edited: Callable[[], Any]) -> str:
-    if not isinstance(label, str) or label in (AS_FOUND, CONTROL):
-        raise BadParameterError(
-            f"label is {label!r}; say what you edited, such as 'cached input'."
-        )
-    return plain(label, _LONGEST_LABEL) or name_of(edited)
+        case {"sides": [first, label], "code": [original, *_]}:
+            is_rung = (first, original) == (AS_FOUND, code)
+            if is_rung and race.result.get(SAME_JOB) is True:
+                rungs = (s.comparison for s in standings(race) if s.variant == label)
+                return next(rungs, None)
+    return None
 
 
 def _is_unchanged(edited: Callable[[], Any], original: InFile) -> bool:

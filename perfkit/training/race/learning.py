@@ -217,8 +217,8 @@ def _apart(new: list[float], base: list[float]) -> bool:
 
 
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
-    notes = (trial.notes.get(COMPILED) for trial in measured.trials_of(side))
-    return next((note for note in notes if isinstance(note, dict)), {})
+    trials = (t for t in measured.trials_of(side) if COMPILED in t.notes)
+    return next((trial.notes[COMPILED] for trial in trials), {})
 
 
 class TimeToLoss(Shown):

@@ -4,10 +4,11 @@ Whether both do the same job is said before any rate is compared: their model, t
 data, and how they learn at first.
 """
 
+import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import digest, name_of
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
-from perfkit.training.race.sides import LEFT, First, Side, Work
+from perfkit.training.race.sides import LEFT, Side, Work, look_at, train
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 # In a race's result: whether all sides do the same job, but for a batch size that was
@@ -36,29 +37,8 @@ SAME_JOB = "same_job"
 # Rounds that a budget has room for if nobody gives one. A race on other backends, of a
 # patch or for a rung of the ladder is brief.
 PLANNED_ROUNDS, BRIEF_ROUNDS = 8, LEAST_ROUNDS + 1
-_NO_RATE = "Look at how the trials ended, or give the race more seconds."
 TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
-_LEARNS = (
-    "{name} learns differently: tune its learning rate again, and watch the validation "
-    "loss."
-)
-_LEFT = (
-    "{two} ran with {names} from the working tree, so changes there are not measured: "
-    "git does not keep it, or both sides share it. To race it, run `pip install .` for "
-    "each version in an environment of its own, and use --python."
-)
-_ALIKE = "{name}: both sides have the same first losses."
 _WHOLE = "Race both to their end: `perfkit race a.py b.py --whole`."
-_FILLS = (
-    "{name} fills a cache in its first epoch, which is not in this rate: --whole "
-    "counts the whole run."
-)
-_NO_LOSS = (
-    "{name} is a loop of your own, so perfkit does not see its losses: check that both "
-    "sides do the same."
-)
-
-_NONE_FASTER = "None of these is shown to be faster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +91,14 @@ class Race(Experiment):
             for side in self.sides
         }
 
-    def look(self, side: Side) -> Callable[[], Iterator[Any]]:
+    def look(self, side: Side) -> Work:
         """Make the first look at a side, which notes its facts."""
-        return First(side)
+        return Work(side, look_at)
 
-    def work(self, side: Side) -> Callable[[], Iterator[Any]]:
+    def work(self, side: Side) -> Work:
         """Make a trial of a side."""
-        return Work(side, self.facts.get(side.name, Facts()))
+        facts = self.facts.get(side.name, Facts())
+        return Work(side, functools.partial(train, facts=facts))
 
     def is_over(self, measured: Measurement) -> bool:
         """Whether no round is to follow, whatever the rates say."""
@@ -139,7 +120,7 @@ class Race(Experiment):
             return Verdict(
                 headline="There is no answer yet: no two sides could be compared.",
                 because=failures(measured),
-                next=_NO_RATE,
+                next="Look at how the trials ended, or give the race more seconds.",
             )
         sides = tuple(side.name for side in self.sides)
         fastest, *_ = measured.fastest(sides, rounds=LEAST_ROUNDS)
@@ -153,9 +134,11 @@ class Race(Experiment):
             size = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
             compared = filter(None, self.compare(measured))
             verdicts = {c.after(LEAST_ROUNDS).verdict for c in compared}
-            shown = "All are slower" if verdicts == {"slower"} else _NONE_FASTER
-            opening = f"{shown} than {first.name}"
-            verdict = replace(verdict, headline=f"{opening}: {names}.", much=size)
+            shown = "None of these is shown to be faster"
+            if verdicts == {"slower"}:
+                shown = "All are slower"
+            headline = f"{shown} than {first.name}: {names}."
+            verdict = replace(verdict, headline=headline, much=size)
             remaining = comparable
         jobs = filter(None, (self._other_job(side, measured) for side in remaining))
         return replace(
@@ -253,21 +236,35 @@ class Race(Experiment):
             if sentence := self._other_job(side, measured):
                 yield sentence
             elif learning.alike(measured, side.name, self.baseline):
-                yield _ALIKE.format(name=side.name)
+                yield f"{side.name}: both sides have the same first losses."
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if self.is_retuned(side):
-            yield _LEARNS.format(name=side.name)
+            yield (
+                f"{side.name} learns differently: tune its learning rate again, and "
+                "watch the validation loss."
+            )
         facts = {n: self.facts.get(n, Facts()) for n in (side.name, self.baseline)}
         filling = [n for n in facts if facts[n].pipeline.get("cached")]
         if len(filling) == 1:
-            yield _FILLS.format(name=filling[0])
+            yield (
+                f"{filling[0]} fills a cache in its first epoch, which is not in this "
+                "rate: --whole counts the whole run."
+            )
         if facts[side.name].loop:
-            yield _NO_LOSS.format(name=side.name)
+            yield (
+                f"{side.name} is a loop of your own, so perfkit does not see its "
+                "losses: check that both sides do the same."
+            )
         trials = measured.trials_of(self.baseline)
         modules = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
         if modules:
-            yield _LEFT.format(names=", ".join(modules), two=self.baseline)
+            yield (
+                f"{self.baseline} ran with {', '.join(modules)} from the working tree, "
+                "so changes there are not measured: git does not keep it, or both "
+                "sides share it. To race it, run `pip install .` for each version in "
+                "an environment of its own, and use --python."
+            )
 
     def _rates(self, side: Side, measured: Measurement) -> str:
         """Return the rates of both sides; "" if one is not known well enough."""

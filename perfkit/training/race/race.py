@@ -1,11 +1,11 @@
 """Race two trainings: the verb, one such race, and that of a patched copy."""
 
-import ast
 import contextlib
 import dis
 import functools
 import importlib.util
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 from perfkit.engine import spread
 from perfkit.engine.host import Launchers, environment_of
-from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Plan, Preparing
 from perfkit.engine.trial import Limits
 from perfkit.errors import BadParameterError, RunError
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
 from perfkit.machine import environment
 from perfkit.questions import unknown
@@ -34,23 +33,12 @@ from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import InFile, assigned, name_of, source_of
 from perfkit.training.diagnose.script import Script
-from perfkit.training.diagnose.source import UNREADABLE, of_kind
+from perfkit.training.diagnose.source import UNREADABLE
 from perfkit.training.race import learning
 from perfkit.training.race.backends import KerasRace
 from perfkit.training.race.commits import changed
-from perfkit.training.race.question import (
-    BRIEF_ROUNDS,
-    Race,
-    in_times,
-    lower,
-    packages,
-)
-from perfkit.training.race.rounds import (
-    WholeRace,
-    budget_for,
-    choose_variants,
-    decided,
-)
+from perfkit.training.race.question import BRIEF_ROUNDS, Race, in_times, lower, packages
+from perfkit.training.race.rounds import WholeRace, budget_for, choose_variants, decided
 from perfkit.training.race.sides import Asked, Side, entrants
 
 UNWRITTEN = (
@@ -62,6 +50,7 @@ _UNWRITTEN_CODE = (
     [("LOAD_CONST", None), ("RETURN_VALUE", None)],
     [("RETURN_CONST", None)],
 )
+_IMPORTS_TF_KERAS = re.compile(r"^\s*(import|from)\b[^#\n]*\btf_keras\b", re.MULTILINE)
 # The side of a race that a patch has changed.
 NAME = "the patched copy"
 
@@ -111,7 +100,7 @@ class RaceSession(Session):
             if set(backends.values()) != {"tensorflow"}:
                 sides = self._race.sides
                 self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
-        self._launchers: Launchers | None = None
+        self._launchers: Launchers
         super().__init__(
             self._race,
             budget=_UNKNOWN_S if budget is None else budget,
@@ -169,7 +158,6 @@ class RaceSession(Session):
             yield from super()._measure()
 
     def _starter(self) -> Launchers:
-        assert self._launchers
         return self._launchers
 
     def _plan(self) -> Plan:
@@ -189,12 +177,6 @@ class RaceSession(Session):
             **options,
         )
 
-    def _verdict(self, measured: Measurement) -> Verdict:
-        if isinstance(self._race, WholeRace):
-            # It says what did not end, where nothing could be compared.
-            return self._race.verdict(measured)
-        return super()._verdict(measured)
-
     def _look(self) -> Iterator[Event]:
         launchers, race = self._starter(), self._race
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
@@ -206,7 +188,7 @@ class RaceSession(Session):
             race = replace(race, loaded_s=loaded)
         race = replace(race, packages=packages(race.sides, self._environments))
         if isinstance(race, WholeRace):
-            race = replace(race, budget=self._budget, auto=self._auto)
+            race = replace(race, auto=self._auto)
         else:
             for side in race.sides:
                 facts = yield from self._facts_of(side)
@@ -226,8 +208,8 @@ class RaceSession(Session):
         try:
             while not (running.outcome or self._stopped.is_set()):
                 running.poll(_SLICE_S)
-                doing = look.doing(running.notes, f"Looking at {side.name}")
-                yield Preparing(doing)
+                doing = f"Looking at {side.name}"
+                yield Preparing(running.notes.get(look.UNCONTAINED, doing))
         finally:
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
@@ -279,12 +261,9 @@ def _with_variables(side: Side) -> Side:
 def _imports_tf_keras(maker: Callable[[], Any]) -> bool:
     """Whether code trains with ``tf_keras``, as far as it can be read."""
     try:
-        tree = ast.parse(source_of(maker).text)
+        return bool(_IMPORTS_TF_KERAS.search(source_of(maker).text))
     except UNREADABLE:
         return False
-    names = [alias.name for node in of_kind(ast.Import, tree) for alias in node.names]
-    names += [str(node.module) for node in of_kind(ast.ImportFrom, tree)]
-    return any(name.partition(".")[0] == "tf_keras" for name in names)
 
 
 def race(

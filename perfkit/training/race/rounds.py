@@ -4,77 +4,57 @@ A whole script runs from its first line to its end: that compares what has no st
 common, such as a script with ten fits, an agent, a data preparation.
 """
 
-import math
 import multiprocessing
-import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from perfkit import units
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison
 from perfkit.engine.tick import READY, Note, Yielded
 from perfkit.engine.trial import RUN
-from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold
 from perfkit.findings.standing import LEAST_ROUNDS
-from perfkit.findings.text import as_sentence
 from perfkit.questions.parameters import NOT_ASKED
-from perfkit.questions.shared.words import failures
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.rounds import trial_s
-from perfkit.training.race.question import TOO_FEW, Race
-from perfkit.training.race.sides import InPlace, Side
+from perfkit.training.race.question import Race
+from perfkit.training.race.sides import Side, Work
 
 # Without a budget so many rounds are enough, where they take so many seconds.
 _ENOUGH_ROUNDS, _ENOUGH_S = 6, 60.0
-_NOT_COMPARED = (
-    "perfkit does not compare what the scripts compute, so check that both do the same "
-    "work."
-)
 
 
-@dataclass(frozen=True)
-class WholeWork(InPlace):
-    """A trial of a side: one run."""
-
-    def __call__(self) -> Iterator[Yielded]:
-        """Run the script, and tell when it has ended."""
-        self.side.moved.move()
-        contain(self.side.maker)
-        modules = set(sys.modules)
-        yield Note(RUN, True)
-        yield READY
-        self.side.maker()
-        # Python does so at its end: pools are told to end, threads are waited for.
-        threading._shutdown()  # type: ignore[attr-defined]
-        for child in multiprocessing.active_children():
-            if not child.daemon:
-                child.join()
-        yield 1
-        yield from self.note_leftovers(modules)
+def run_whole(side: Side) -> Generator[Yielded]:
+    """Run a script to its end, and tell when that has come."""
+    contain(side.maker)
+    yield Note(RUN, True)
+    yield READY
+    side.maker()
+    # Python does so at its end: pools are told to end, threads are waited for.
+    threading._shutdown()  # type: ignore[attr-defined]
+    for child in multiprocessing.active_children():
+        if not child.daemon:
+            child.join()
+    yield 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class WholeRace(Race):
     """Does one of these scripts end sooner than the other?
 
-    Attributes:
-        budget: Seconds of all rounds.
-        auto: Whether nobody gave a budget.
+    Nobody gave it a budget where it is ``auto``.
     """
 
     # Where no control was run the intervals decide alone.
     noise: ClassVar[float | None] = 1.0
 
-    budget: float = field(default=math.inf, metadata=NOT_ASKED)
     auto: bool = field(default=False, metadata=NOT_ASKED)
 
-    def work(self, side: Side) -> WholeWork:
+    def work(self, side: Side) -> Work:
         """Make a run of a side."""
-        return WholeWork(side)
+        return Work(side, run_whole)
 
     def is_over(self, measured: Measurement) -> bool:
         """Whether a script has failed, or enough is known without a budget."""
@@ -84,33 +64,6 @@ class WholeRace(Race):
         enough = self.auto and rounds >= _ENOUGH_ROUNDS and spent >= _ENOUGH_S
         return enough or any(trial.has_failed for trial in trials)
 
-    def verdict(self, measured: Measurement) -> Verdict:
-        """Say which ends sooner, or which did not end."""
-        last = measured.trials[-1]
-        compared = filter(None, self.compare(measured))
-        rounds = max((c.rounds for c in compared), default=0)
-        name = self.baseline if last.variant == CONTROL else last.variant
-        timed = filter(None, (measured.timing(side.name) for side in self.sides))
-        took = ", ".join(
-            f"a run of {t.variant} took {units.seconds(1 / t.rate)}" for t in timed
-        )
-        if last.has_failed and rounds < LEAST_ROUNDS:
-            return Verdict(
-                headline=f"{name} {last.message.rstrip('.')}.",
-                much=as_sentence(took),
-                because=failures(measured),
-                next="Run it by itself until it succeeds, then race it again.",
-            )
-        is_over = last.started_s + last.wall_s >= self.budget
-        if last.outcome == "stopped" and is_over and not rounds:
-            return Verdict(
-                headline=f"The budget of {units.seconds(self.budget)} ended before "
-                f"{name} did.",
-                much=as_sentence(took),
-                next=TOO_FEW,
-            )
-        return super().verdict(measured)
-
     def _rates(self, side: Side, measured: Measurement) -> str:
         timings = (measured.timing(name) for name in (side.name, self.baseline))
         time, before = (units.seconds(1 / timing.rate) for timing in timings if timing)
@@ -118,10 +71,10 @@ class WholeRace(Race):
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         yield from super()._warned(side, measured)
-        yield _NOT_COMPARED
-
-    def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
-        return self.packages
+        yield (
+            "perfkit does not compare what the scripts compute, so check that both do "
+            "the same work."
+        )
 
 
 # An interval this narrow needs no more rounds.

@@ -23,12 +23,7 @@ from perfkit.training.diagnose.change import nothing
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.look import contained, look
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
-from perfkit.training.diagnose.script import (
-    Script,
-    WholeScript,
-    script,
-    whole_script,
-)
+from perfkit.training.diagnose.script import Script, WholeScript, script, whole_script
 from perfkit.training.race.commits import Moved, checked_out
 from perfkit.training.race.learning import Learning
 
@@ -58,59 +53,46 @@ class Side:
 
 
 @dataclass(frozen=True)
-class InPlace:
-    """Work of a side, done by a process in the side's place."""
+class Work:
+    """What a process does in the place of a side: ``act``, given the side.
+
+    It notes which modules of a commit came from the working tree all the same.
+    """
 
     side: Side
+    act: Callable[[Side], Iterator[Yielded]]
 
     @property
     def place(self) -> Place:
         """Where it runs."""
         return self.side.place
 
-    def note_leftovers(self, modules: set[str]) -> Iterator[Note]:
-        """Note the modules imported from the working tree, besides these."""
-        if names := self.side.moved.find_leftovers(set(sys.modules) - modules):
-            yield Note(LEFT, names)
-
-
-@dataclass(frozen=True)
-class First(InPlace):
-    """The first look at a side's training."""
-
     def __call__(self) -> Iterator[Yielded]:
-        """Note the facts of the training, as a diagnosis does."""
+        """Do it, and tell what that tells."""
         self.side.moved.move()
-        return look(self.side.maker)
+        before = set(sys.modules)
+        for number, event in enumerate(self.act(self.side)):
+            yield event
+            # Once a training has been made, and once a script has ended.
+            if number == 0 or event == 1:
+                modules = set(sys.modules) - before
+                if names := self.side.moved.find_leftovers(modules):
+                    yield Note(LEFT, names)
 
 
-@dataclass(frozen=True)
-class Work(InPlace):
-    """A trial of a side; ``facts`` are those of its training."""
+def look_at(side: Side) -> Iterator[Yielded]:
+    """Look at a side's training for the first time, as a diagnosis does."""
+    return look(side.maker)
 
-    facts: Facts
 
-    def __call__(self) -> Iterator[Told]:
-        """Train, and note how the loss goes down."""
-        self.side.moved.move()
-        contain(self.side.maker, *self.keep)
-        modules = set(sys.modules)
-        learning = Learning(self.side.maker, self.facts.batch)
-        with contextlib.closing(self.train(learning)) as ticks:
-            for number, tick in enumerate(ticks):
-                yield tick
-                yield from learning.news()
-                if number == 0:
-                    yield from self.note_leftovers(modules)
-
-    @property
-    def keep(self) -> tuple[str, ...]:
-        """Folders that stay as they are for a trial."""
-        return ()
-
-    def train(self, maker: Callable[[], Any]) -> Generator[Told]:
-        """Train what this makes, in a process that reaches no file of the user's."""
-        return contained(maker, self.facts)
+def train(side: Side, facts: Facts) -> Generator[Told]:
+    """Train, in a process that reaches no file of the user's, and note the losses."""
+    contain(side.maker)
+    learning = Learning(side.maker, facts.batch)
+    with contextlib.closing(contained(learning, facts)) as ticks:
+        for tick in ticks:
+            yield tick
+            yield from learning.news()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,16 +196,15 @@ def _of_files(options: Asked) -> Entrants:
     names = [name_of(maker) for maker in makers]
     if len(set(names)) < len(names):
         # The same name in two folders: the folder tells them apart.
-        names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
+        folders = [Path(getattr(maker, "path", "")).parent for maker in makers]
+        names = [
+            f"{folder.name}/{name}" if environment.is_named(folder) else name
+            for folder, name in zip(folders, names, strict=True)
+        ]
     if len(set(names)) < len(names):
         names = _numbered(names)
     sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
     return Entrants(tuple(sides))
-
-
-def _with_folder(maker: Any, name: str) -> str:
-    folder = Path(getattr(maker, "path", "")).parent
-    return f"{folder.name}/{name}" if environment.is_named(folder) else name
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -246,20 +227,20 @@ def _of_commits(options: Asked) -> Entrants:
                 with contextlib.suppress(BadParameterError):
                     folder = commit.path_of(Path(copy.folder))
                     copy = replace(copy, folder=str(folder))
-            sides.append(Side(name=commit.name, maker=copy, moved=commit.moved))
+            moved = Moved(str(commit.top), str(commit.tree))
+            sides.append(Side(name=commit.name, maker=copy, moved=moved))
         close = refused.pop_all().close
     return Entrants((*sides, Side(name="the working tree", maker=original)), close)
-
-
-def _core_name(cores: str) -> str:
-    return f"core {cores}" if cores.isdigit() else f"cores {cores}"
 
 
 def _in_places(options: Asked) -> Entrants:
     places = [
         *((Place(python=_whole_path(p)), _short_name(p)) for p in options.python),
         *((Place(variables=_variables(v)), _without_secrets(v)) for v in options.env),
-        *((Place(cores=_numbers(c)), _core_name(c)) for c in options.cores),
+        *(
+            (Place(cores=_numbers(c)), f"core{'' if c.isdigit() else 's'} {c}")
+            for c in options.cores
+        ),
     ]
     maker = options.maker_of(options.trainings[0])
     label = (

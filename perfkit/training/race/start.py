@@ -7,7 +7,7 @@ does the same job.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ _ROUNDING, _HALF_ROUNDING, _GROWTH = 1e-3, 2e-2, 10
 _FILE, _WEIGHT, _PART = "start.npz", "weight", "part"
 # Keras calls the layers that draw random numbers so, and what makes another draw some.
 _RANDOM = re.compile("Dropout|Noise|Random")
-_RATES = ("dropout", "recurrent_dropout")
 
 
 def set_weights(training: Training, folder: str) -> None:
@@ -43,9 +42,7 @@ def set_weights(training: Training, folder: str) -> None:
 def first_losses(training: Training, folder: str) -> dict[str, Any]:
     """Train a few steps from the shared start; the first side to come makes it.
 
-    Args:
-        training: It is trained, and its data may lose a batch.
-        folder: Of the file that holds the start.
+    The data may lose a batch.
 
     Returns:
         ``losses``: one before any step, then those of ``STEPS`` steps; ``random``:
@@ -69,7 +66,8 @@ def _train_from_start(training: Training, path: Path) -> dict[str, Any]:
         if difference := _difference(weights, shared_weights):
             return {"problem": f"of weights it has {difference}"}
         # A batch of another size is said elsewhere.
-        if difference := _difference(*(_examples(p) for p in (parts, shared_parts))):
+        examples = ([np.atleast_1d(a)[0] for a in p] for p in (parts, shared_parts))
+        if difference := _difference(*examples):
             return {"problem": f"of an example it has {difference}"}
         model.set_weights(shared_weights)
         parts = shared_parts
@@ -104,7 +102,7 @@ def _build(training: Training, batch: Any = None) -> None:
 
 def _draws(layer: Any) -> bool:
     """Whether a layer draws random numbers when it is trained."""
-    rates = (getattr(layer, name, 0) for name in _RATES)
+    rates = (getattr(layer, name, 0) for name in ("dropout", "recurrent_dropout"))
     return bool(_RANDOM.search(type(layer).__name__)) or any(
         isinstance(rate, int | float) and rate > 0 for rate in rates
     )
@@ -129,11 +127,6 @@ def _shapes(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
     return [array.shape for array in arrays]
 
 
-def _examples(parts: Sequence[Array]) -> list[Array]:
-    """Return the first example of a batch."""
-    return [np.atleast_1d(part)[0] for part in parts]
-
-
 def _difference(mine: Sequence[Array], shared: Sequence[Array]) -> str:
     """Say how the shapes of these differ; "" where they do not."""
     if len(mine) != len(shared):
@@ -146,20 +139,16 @@ def _difference(mine: Sequence[Array], shared: Sequence[Array]) -> str:
 def compare(new: dict[str, Any], base: dict[str, Any]) -> str:
     """Say how a side's first losses differ from the baseline's beyond rounding.
 
-    Losses of steps are not compared where layers draw random numbers.
-
-    Args:
-        new: Of the side, as ``first_losses`` returns them.
-        base: Of the baseline.
-
-    Returns:
-        What differs, or why nothing could be compared; "" where they are the same.
+    Or say why nothing could be compared; "" where they are the same.
     """
     if problem := new.get("problem"):
         return str(problem)
     if problem := base.get("problem"):
         return f"the baseline has no first losses to compare: {problem}"
-    tolerances = _tolerances(new, base)
+    is_half, is_random = (new[name] or base[name] for name in ("half", "random"))
+    first = _HALF_ROUNDING if is_half else _ROUNDING
+    # Where layers draw random numbers, only the loss before any step is compared.
+    tolerances = [first, *([] if is_random else STEPS * [first * _GROWTH])]
     pairs = zip(new["losses"], base["losses"], tolerances, strict=False)
     for step, (mine, theirs, tolerance) in enumerate(pairs):
         if not math.isclose(mine, theirs, rel_tol=tolerance, abs_tol=1e-9):
@@ -167,15 +156,6 @@ def compare(new: dict[str, Any], base: dict[str, Any]) -> str:
             losses = f"{_write(mine)} instead of {_write(theirs)}"
             return f"from the same weights its loss on one batch is {losses} {when}"
     return ""
-
-
-def _tolerances(new: dict[str, Any], base: dict[str, Any]) -> Iterator[float]:
-    """Yield how far each of the losses may lie apart, as a share."""
-    is_half, is_random = (new[name] or base[name] for name in ("half", "random"))
-    first = _HALF_ROUNDING if is_half else _ROUNDING
-    yield first
-    if not is_random:
-        yield from STEPS * (first * _GROWTH,)
 
 
 def in_words(new: dict[str, Any], base: dict[str, Any]) -> str:

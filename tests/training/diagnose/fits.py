@@ -56,10 +56,16 @@ def training(data, **arguments):
     return handed_over((model(**options), data, {"verbose": 0, **arguments}))
 
 
+def returned(training):
+    """What a maker of this training returns."""
+    options = training.arguments | {"epochs": training.epochs}
+    return training.model, training.data, options
+
+
 def trial(making, epochs, clock, most=60):
     """What a trial of it measures, on this clock."""
     ticks, pauses, recurring, notes, last = [], {}, {}, {}, 0.0
-    told = fitted(making, Looping(epochs))
+    told = fitted(lambda: returned(making()), Looping(epochs))
     for what in itertools.islice(told, most):
         if isinstance(what, Note):
             notes[what.name] = what.value

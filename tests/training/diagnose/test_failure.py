@@ -50,4 +50,4 @@ def test_a_sentence_of_perfkits_is_passed_on_without_a_traceback():
         raise RunError("train.py exited with 3.")
 
     passed = ["step", Note(failure.PROBLEM, "train.py exited with 3.")]
-    assert list(failure.as_notes(ends())) == passed
+    assert list(failure.as_notes(ends)()) == passed

@@ -77,8 +77,7 @@ def two_steps(path, functions):
         from perfkit.training.diagnose.maker import InFile
 
         # The first step is told by a pause, those after it by ticks.
-        looping = Looping(Epochs(batch=1))
-        ticks = fitted(looping.making(InFile(path, function)), looping)
+        ticks = fitted(InFile(path, function), Looping(Epochs(batch=1)))
         first, second = next(ticks), next(ticks)
         ticks.close()
         return isinstance(first, Pause) + isinstance(second, Tick)

@@ -25,7 +25,9 @@ def turns_of(training, wanted, turns=None, step_s=0.001):
     """Run so many turns, none of which may fail: whose they were, what each told."""
     following, turns = Turns(), [] if turns is None else turns
     looping = Looping(Epochs(batch=fits.BATCH))
-    making = fitted(lambda: training, looping, following.screen)
+    making = fitted(
+        lambda: fits.returned(training), looping, screening=following.screen
+    )
     with contextlib.closing(making) as running:
         for number, told in enumerate(running):
             following.take_event(told)
@@ -166,13 +168,15 @@ def test_no_batches_are_made_for_a_turn_that_is_over():
 
 
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
-    following = Turns()
-    following._current = "XLA"
-    following._keep_failure(ValueError("no such kernel"))
-    assert following._failed == {"XLA": "raised ValueError: no such kernel"}
-    following._current = AS_GIVEN
-    with pytest.raises(ValueError, match="the disk"):
-        following._keep_failure(ValueError("the disk went away"))
+    def fail(name):
+        raise ValueError(f"no {name}")
+
+    following, turnstile = Turns(), SimpleNamespace(tell=lambda event: None)
+    following._make_variant = fail
+    following._turn("XLA", 1, turnstile)
+    assert following._failed == {"XLA": "raised ValueError: no XLA"}
+    with pytest.raises(ValueError, match="no as given"):
+        following._turn(AS_GIVEN, 1, turnstile)
 
 
 # Whose turn it is.

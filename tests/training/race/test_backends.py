@@ -52,14 +52,14 @@ import jax
 from perfkit.engine.tick import Note, Tick
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import maker
-from perfkit.training.race.backends import KerasLook, KerasWork
+from perfkit.training.race.backends import look_at, train
 from perfkit.training.race.sides import Side
 script, folder = sys.argv[1:]
 side = Side(name="new", maker=maker(script))
-told = [*KerasLook(side, folder)()]
+told = [*look_at(side, folder)]
 facts = {note.name: note.value for note in told}
 assert "facts" in facts, facts
-work = KerasWork(side, Facts(**facts["facts"]), folder=folder)()
+work = train(side, Facts(**facts["facts"]), folder)
 told = [*itertools.islice(work, 12)]
 work.close()
 notes = {note.name: note.value for note in told if isinstance(note, Note)}

@@ -271,55 +271,35 @@ def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
     assert not tree.exists()
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """A working tree with code and an environment, and what is named alike."""
-    top = tmp_path / "mine"
-    places = {
-        "top": top,
-        "code": top / "src",
-        "environment": top / "env" / "lib",
-        "packages": top / "other" / "lib" / "site-packages",
-        "like the environment": top / "env_code",
-        "like the tree": tmp_path / "mine2",
-        "elsewhere": tmp_path / "lib",
-    }
-    monkeypatch.setattr(sys, "prefix", str(top / "env"))
-    monkeypatch.setattr(sys, "path", ["", *map(str, places.values())])
-    return places
-
-
-def left(moved, monkeypatch, **files):
-    """Let modules have been imported from files; name those that a commit lacks."""
-    for name, file in files.items():
-        module = types.ModuleType(name)
-        module.__file__ = str(file) if file else None
-        monkeypatch.setitem(sys.modules, name, module)
-    return moved.find_leftovers([*files, "not_there"])
-
-
-def test_what_came_from_the_working_tree_all_the_same_is_named(
-    installed, tmp_path, monkeypatch
-):
+def test_what_came_from_the_working_tree_all_the_same_is_named(tmp_path, monkeypatch):
     top, then = tmp_path / "mine", tmp_path / "then" / "mine"
     write(top, src__x="", built_py="")
     write(then, kept_py="")
     (tmp_path / "link").symlink_to(top)
     (then / "built.py").symlink_to(top / "built.py")
-    moved = Moved(str(top), str(then))
+    monkeypatch.setattr(sys, "prefix", str(top / "env"))
     # A module without a file lies nowhere, not in the current folder.
     monkeypatch.chdir(top)
     files = {
-        "mine": installed["code"] / "mine" / "__init__.py",
-        "mine.layers": installed["code"] / "mine" / "layers.py",
+        "mine": top / "src" / "mine" / "__init__.py",
+        "mine.layers": top / "src" / "mine" / "layers.py",
+        "env_code": top / "env_code" / "x.py",
         "helpers": then / "helpers.py",
-        "numpy_like": installed["packages"] / "numpy_like.py",
+        "installed": top / "env" / "lib" / "installed.py",
+        "numpy_like": top / "other" / "lib" / "site-packages" / "numpy_like.py",
+        "like_the_tree": tmp_path / "mine2" / "x.py",
         "built_in": None,
         # A link into the working tree leads to code of it.
         "built": then / "built.py",
         "kept": then / "kept.py",
     }
-    assert left(moved, monkeypatch, **files) == ["built", "mine"]
+    for name, file in files.items():
+        module = types.ModuleType(name)
+        module.__file__ = str(file) if file else None
+        monkeypatch.setitem(sys.modules, name, module)
+    moved = Moved(str(top), str(then))
+    leftovers = moved.find_leftovers([*files, "not_there"])
+    assert leftovers == ["built", "env_code", "mine"]
     monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
     moved.move()
     assert sys.path == [str(then / "src")]

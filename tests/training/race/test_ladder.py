@@ -38,7 +38,7 @@ def raced(label, rate, second=0, **more):
 
 
 def labels(ladder):
-    return [rung.label for rung in ladder.rungs]
+    return [rung.variant for rung in ladder.rungs]
 
 
 def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
@@ -61,12 +61,12 @@ def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
     (tmp_path / "race-broken.json").write_text("{")
     ladder = read_ladder(ORIGINAL, tmp_path)
     assert labels(ladder) == [BATCH, LOWER, CACHED]
-    assert [rung.comparison.verdict for rung in ladder.rungs] == [
+    assert [rung.verdict for rung in ladder.rungs] == [
         "faster",
         "no difference shown",
         "faster",
     ]
-    assert 1.9 < ladder.rungs[2].comparison.ratio < 2.1
+    assert 1.9 < ladder.rungs[2].ratio < 2.1
     page = ladder._repr_html_()
     for words in (*labels(ladder), "no difference shown", "2.0", AS_FOUND):
         assert words in page
