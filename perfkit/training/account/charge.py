@@ -248,8 +248,8 @@ class _Charging:
         idle = (grid.stretches(~busy, fed) > 0) & (grid.stretches(~busy) > _IDLE_S)
         waits = ((wait_n > 0) | (data > 0) | idle) & ~busy & ~compiling
         # A longer one without any of it waits for Python that makes the input.
-        other = ~busy & ~waits & ~compiling
-        lull = (grid.stretches(other) > _LULL_S) & bool(self.threads)
+        idling = ~busy & ~waits & ~compiling
+        lull = (grid.stretches(idling) > _LULL_S) & bool(self.threads)
         if python_s := float((member * lull) @ spans):
             self._share_python(shares, place, python_s, INPUT)
         shares[place, SET_UP] += float((member * compiling) @ spans)
@@ -284,23 +284,23 @@ class _Charging:
             shares[self.stage_places.get(number), INPUT] += seconds
         # What lies between two operations is starting the second one; with a GPU it
         # lies between two steps, whose operations begin in any order.
-        gaps = member * uncut * other * ~lull * (not near)
+        gaps = member * uncut * idling * ~lull * (not near)
         for following, gap_s in grid.before(steps, gaps * spans):
-            operation = window.names[following] if following >= 0 else None
+            begun = window.names[following] if following >= 0 else None
             to = place
-            if operation and not launched and not operation.is_python:
-                to = self._charged(operation).place or place
+            if begun and not launched and not begun.is_python:
+                to = self._charged(begun).place or place
             shares[to, COMPUTING] += gap_s
             starts[to] += gap_s
         of_nothing = member * waits * (stage_n == 0)
         for following, gap_s in grid.before(inputs, of_nothing * spans):
-            operation = window.names[following] if following >= 0 else None
-            if operation is None:
+            begun = window.names[following] if following >= 0 else None
+            if begun is None:
                 shares[place, WAITING] += gap_s
-            elif operation.is_python:
+            elif begun.is_python:
                 self._share_python(shares, place, gap_s, INPUT)
             else:
-                shares[self._charged(operation).place, INPUT] += gap_s
+                shares[self._charged(begun).place, INPUT] += gap_s
 
     def _share_python(
         self, shares: _Shares, place: Place | None, seconds: float, kind: str
@@ -435,9 +435,10 @@ class _Charging:
     def _add_traces(self) -> None:
         for (place, name), times in self.traces.items():
             if len(times) > _FEW_TRACES:
-                about = {"name": name, "count": len(times), "seconds": sum(times)}
                 because = _changed(self.raw["signatures"], name)
-                self.rows[place].traces.append(Retraced(**about, because=because))
+                about: dict[str, Any] = {"name": name, "seconds": sum(times)}
+                about |= {"count": len(times), "because": because}
+                self.rows[place].traces.append(Retraced(**about))
                 if definition := self.raw["definitions"].get(name):
                     self.definitions.append([*place, definition])
 

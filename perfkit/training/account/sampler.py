@@ -197,9 +197,6 @@ class Sampler:
         return Kind.OTHER
 
 
-_LINE = operator.attrgetter("f_lineno")
-
-
 def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
     """Sleep, then see where each thread is.
 
@@ -213,6 +210,7 @@ def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
         garbage is to be collected again; and the stack of each thread by its number.
     """
     told: list[Any] = []
+    line_of = operator.attrgetter("f_lineno")
     clocks = time.perf_counter, time.thread_time
     asked = (*clocks, gc.isenabled, gc.disable, sys._current_frames)
     # None of these yields anything; the frames are what was told last.
@@ -227,7 +225,7 @@ def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
         takewhile, repeat(operator.truth), map(accumulate, steps, repeat(getattr))
     )
     frames, copies = tee(map(list, walks))
-    lines = map(list, map(map, repeat(_LINE), copies))
+    lines = map(list, map(map, repeat(line_of), copies))
     stacks = list(map(list, map(zip, frames, lines)))
     began, computed, collects, _, threads = told
     return began, computed, collects, dict(zip(threads, stacks, strict=True))

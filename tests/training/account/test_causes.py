@@ -12,7 +12,7 @@ from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
 from perfkit.training.diagnose.causes import KNOWN
 from tests.training.account.accounts import account, line
 
-BY_ID = {one.id: one for one in CAUSES}
+BY_ID = {one.tip.cause: one for one in CAUSES}
 
 
 def told(made, **more):
@@ -379,7 +379,7 @@ def test_a_cause_does_not_apply_to_what_only_looks_like_it(cause, made):
     assert found(cause, made) == []
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.id)
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.tip.cause)
 def test_what_a_cause_refers_to_is_something_that_a_diagnosis_tries(cause):
     assert not cause.swap or cause.swap in KNOWN
     assert cause.tip.group in {"", WITHOUT_INPUT, WITHOUT_OBSERVERS}

@@ -33,4 +33,4 @@ def tips(account: Account, charges: Mapping[str, Any]) -> tuple[Tip, ...]:
 def swapped(account: Account) -> frozenset[str]:
     """Return the causes of a diagnosis that the tips of an account are about."""
     names = {tip.cause for tip in account.tips}
-    return frozenset(cause.swap for cause in CAUSES if cause.id in names and cause.swap)
+    return frozenset(o.swap for o in CAUSES if o.tip.cause in names and o.swap)

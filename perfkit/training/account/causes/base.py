@@ -13,13 +13,11 @@ WORTH = 0.08
 
 
 class Evidence(NamedTuple):
-    """What was seen of a cause, in a sentence: the line at fault, then those it slows.
-
-    The share is of what repeats; None for what these lines take together.
-    """
+    """What was seen, in a sentence: the line at fault comes before those it slows."""
 
     lines: Iterable[Line | None]
     means: str
+    # Of what repeats; None for what these lines take together.
     share: float | None = None
 
 
@@ -29,18 +27,13 @@ class Cause:
 
     Attributes:
         applies: Finds it in an account; yields nothing where it is not there.
-        tip: About no lines yet; ``{where}`` in what to do is the first line.
+        tip: With its name, about no lines yet; ``{where}`` is the first of them.
         swap: The cause of the changes of a diagnosis that are about it; "" for none.
     """
 
     applies: Callable[["View"], Iterable[Evidence]]
     tip: Tip
     swap: str = ""
-
-    @property
-    def id(self) -> str:
-        """Its name, such as ``"predict-per-row"``."""
-        return self.tip.cause
 
     def tips(self, view: "View") -> Iterator[Tip]:
         """Yield a tip for each place in an account where the cause applies."""
