@@ -196,9 +196,10 @@ def diagnosed(path, budget):
 
 def profiled(found):
     """The cause that the account alone names first; "" where an A/B test leads."""
+    swaps = {one.tip.cause: one.swap for one in CAUSES}
     for tip in found.account.tips if found.account else ():
         if found.verdict.headline == f"{tip.do}.":
-            return next(one.swap or one.id for one in CAUSES if one.id == tip.cause)
+            return swaps[tip.cause] or tip.cause
     return ""
 
 

@@ -24,7 +24,6 @@ import keras
 import numpy as np
 from scipy import stats
 
-from perfkit.training.account.places import Places
 from perfkit.training.account.sampler import EVERY_S, Sampler
 from perfkit.training.account.watch import Watch
 
@@ -39,7 +38,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a stretch")
     options = parser.parse_args()
-    watch, held = Watch(Places()), []
+    watch, held = Watch(), []
     watch.begin()
     print("step        pairs  rate with / without   95 % interval")
     for wanted in STEPS_S:

@@ -25,12 +25,9 @@ READ_EVERY = {"fit": 1, "epoch": 1, "pass": 1, "predict": 10, "train_on_batch": 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A public function that a line called.
+    """A public function that a line called: how often, and the seconds of all calls.
 
-    Attributes:
-        name: Such as ``"predict"``.
-        count: How often; 0 where nobody counted.
-        seconds: All calls together.
+    ``count`` is 0 where nobody counted.
     """
 
     name: str
@@ -43,8 +40,6 @@ class Retraced:
     """A function that a line had traced again and again.
 
     Attributes:
-        name: Of the function.
-        count: How often.
         seconds: All traces together.
         because: What differed from one trace to the next, such as ``"x: float32[32, 8],
             then float32[16, 8]"``; empty where nothing did.
@@ -66,7 +61,6 @@ class Line:
         line: From 1.
         code: The line; "" where the source was left out.
         seconds: Of the thread that trains, by kind (``KINDS``).
-        beside_s: Seconds of the input's work that no step waited for.
         calls: Public functions that it called, the most expensive first.
         operations: Of a graph that are run for it, in each update of the weights.
         types: Of these the most expensive: type, and how many.
@@ -75,9 +69,7 @@ class Line:
         starting_s: Seconds of its computing in which operations were only started.
         eager_s: Seconds of its computing outside of any graph.
         traces: What it had traced again and again.
-        stages: Numbers of the stages of the input that it made.
         elements: Of the largest result of an optimizer's operation.
-        once_s: Seconds of what it did once, which are in no share.
     """
 
     file: str
@@ -85,7 +77,6 @@ class Line:
     line: int
     code: str = ""
     seconds: dict[str, float]
-    beside_s: float = 0.0
     calls: tuple[Call, ...] = ()
     operations: float = 0.0
     types: tuple[tuple[str, float], ...] = ()
@@ -94,14 +85,16 @@ class Line:
     starting_s: float = 0.0
     eager_s: float = 0.0
     traces: tuple[Retraced, ...] = ()
-    stages: tuple[int, ...] = ()
     elements: int = 0
-    once_s: float = 0.0
 
     @property
     def total_s(self) -> float:
         """Seconds of all kinds."""
         return sum(self.seconds.values())
+
+    def spent(self, *kinds: str) -> float:
+        """Seconds of these kinds."""
+        return sum(self.seconds.get(kind, 0.0) for kind in kinds)
 
     @property
     def is_eager(self) -> bool:
@@ -187,9 +180,8 @@ class Growth:
 
     Attributes:
         unit: What ends, of ``READ_EVERY``.
-        each_bytes: That every ``READ_EVERY`` ends add.
-        low: Lower end of the 95 % interval of ``each_bytes``.
-        high: Upper end of it.
+        each_bytes: That every ``READ_EVERY`` ends add; its 95 % interval is from
+            ``low`` to ``high``.
         ends: How often so many ended.
         kept: ``"models"`` or ``"traces"`` where a line makes those as often.
         line: Index of that line, or of the one that calls the unit; -1 for none.
@@ -280,4 +272,4 @@ class Account(Replayable):
     @property
     def kinds(self) -> dict[str, float]:
         """Seconds of what repeats, by kind."""
-        return {k: sum(line.seconds.get(k, 0.0) for line in self.lines) for k in KINDS}
+        return {kind: sum(line.spent(kind) for line in self.lines) for kind in KINDS}

@@ -2,6 +2,7 @@
 
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from perfkit import units
@@ -13,9 +14,9 @@ from perfkit.findings.account import (
     KINDS,
     MOST_HOT,
     READ_EVERY,
+    SET_UP,
     Account,
     Line,
-    Stage,
     Tip,
 )
 from perfkit.findings.report import Fold, Listing, Report, Row, Table, Verdict
@@ -27,13 +28,9 @@ _SHOWN = 0.01
 # No script has a line whose number is as long.
 _DIGITS = 10
 # What work is called that went into a kind, after "63 % of the time".
-_GOES = {
-    "computing": "goes into computing at",
-    "input": "the model waits for input from",
-    "Python": "goes into Python at",
-    "set-up": "goes into set-up and tracing at",
-    "waiting": "goes into waiting at",
-}
+_GOES = {kind: f"goes into {kind} at" for kind in KINDS}
+_GOES |= {INPUT: "the model waits for input from"}
+_GOES |= {SET_UP: "goes into set-up and tracing at"}
 # Operations of a step that are too many to be a model's own.
 _MANY = 500
 _MOST_CALLS, _MOST_STAGES = 3, 20
@@ -42,11 +39,7 @@ _FEW_UPDATES = 20
 # longer than those before: on a busy machine some always do.
 _GROWS, _FEW_EPOCHS, _NEARLY_ALL = 1.3, 6, 0.9
 # When memory grows, by ``Growth.unit``.
-_EACH = {
-    "fit": "with each `fit`",
-    "epoch": "with each epoch",
-    "pass": "with each pass over the data",
-}
+_EACH = {"fit": "each `fit`", "epoch": "each epoch", "pass": "each pass over the data"}
 # What keeps it, by ``Growth.kept``: what a line does, and what to do about it.
 _KEEPS = {
     "models": (
@@ -65,55 +58,43 @@ _KEEPS = {
 
 def verdict(account: Account) -> Verdict:
     """Say where the time goes, and what people do about it."""
-    interval, warns = units.seconds(round(account.wall_s)), tuple(warnings(account))
-    if not account.lines:
-        return Verdict(
-            headline="perfkit saw no line of this script run.",
-            much="It ran too briefly, or its work runs in another process.",
-            sure="not known yet",
-            warnings=warns[:2],
-            next="Give a larger `budget`, or the script that trains.",
-        )
-    if not account.repeated_s:
-        return Verdict(
-            headline="perfkit saw only the set-up of this script.",
-            much=f"{units.seconds(account.once_s)} went into imports, reading data and "
-            "the first traces.",
-            sure="not known yet",
-            warnings=warns[:2],
-            next="Give a larger `budget`.",
-        )
-    if account.tips:
-        tip, *next_tips = account.tips
-        return Verdict(
-            headline=f"{tip.do}.",
-            much=tip.means,
-            sure="profiled",
-            interval=interval,
-            warnings=(*([tip.mind] if tip.mind else []), *warns)[:2],
-            next="\n".join(_next(tip, next_tips)),
-        )
-    top = account.lines[0]
-    share = units.percent(account.share(top.total_s))
+    warns = tuple(warnings(account))
+    is_profiled = bool(account.lines and account.repeated_s)
+    if not is_profiled:
+        once = units.seconds(account.once_s)
+        headline = "perfkit saw only the set-up of this script."
+        much = f"{once} went into imports, reading data and the first traces."
+        remedy = "Give a larger `budget`."
+        if not account.lines:
+            headline = "perfkit saw no line of this script run."
+            much = "It ran too briefly, or its work runs in another process."
+            remedy = "Give a larger `budget`, or the script that trains."
+    elif account.tips:
+        tip = account.tips[0]
+        headline, much, remedy = f"{tip.do}.", tip.means, "\n".join(_next(account.tips))
+        warns = (*filter(None, [tip.mind]), *warns)
+    else:
+        top = account.lines[0]
+        share = units.percent(account.share(top.total_s))
+        headline = f"{share} of the time {_GOES[top.kind]} {top.where}."
+        much = "Nothing that usually slows a line is seen there: look at its code."
+        costs = "`perfkit diagnose` measures what its work costs"
+        remedy = f"{costs}, if it can be left out."
     return Verdict(
-        headline=f"{share} of the time {_GOES[top.kind]} {top.where}.",
-        much="Nothing that usually slows a line is seen there: look at its code.",
-        sure="profiled",
-        interval=interval,
+        headline=headline,
+        much=much,
+        sure="profiled" if is_profiled else "not known yet",
+        interval=units.seconds(round(account.wall_s)) if is_profiled else "",
         warnings=warns[:2],
-        next="`perfkit diagnose` measures what its work costs, if it can be left out.",
+        next=remedy,
     )
 
 
-def _next(tip: Tip, next_tips: list[Tip]) -> Iterator[str]:
-    if tip.fix:
-        yield f"Try: {tip.fix}."
-    if next_tips:
-        also = "; ".join(
-            f"{next_tip.do} ({units.percent(next_tip.share)})"
-            for next_tip in next_tips[:2]
-        )
-        yield f"Then: {also}."
+def _next(tips: Sequence[Tip]) -> Iterator[str]:
+    if tips[0].fix:
+        yield f"Try: {tips[0].fix}."
+    if also := [f"{tip.do} ({units.percent(tip.share)})" for tip in tips[1:3]]:
+        yield f"Then: {'; '.join(also)}."
     yield "`perfkit diagnose` measures how much that brings."
 
 
@@ -127,10 +108,7 @@ def warnings(account: Account) -> Iterator[str]:
     elif account.updates < _FEW_UPDATES and not account.ended:
         steps = units.count(account.updates, "step")
         yield f"Only {steps} ran in this time, so the shares may still change."
-    if account.untraced:
-        yield account.untraced
-    if account.uncontained:
-        yield account.uncontained
+    yield from filter(None, [account.untraced, account.uncontained])
 
 
 @shown.report.register
@@ -154,15 +132,14 @@ def memory_advice(account: Account) -> tuple[str, str, str]:
     growth = account.growth
     if growth is None:
         return "", "", ""
-    each = _EACH.get(
-        growth.unit, f"with every {READ_EVERY[growth.unit]} calls of `{growth.unit}`"
-    )
+    calls = f"every {READ_EVERY[growth.unit]} calls of `{growth.unit}`"
+    each = _EACH.get(growth.unit, calls)
     amount = units.between(growth.each_bytes, growth.low, growth.high, _size)
     total = _size(growth.each_bytes * growth.ends)
     where = account.lines[growth.line].where if growth.line >= 0 else ""
     behind, remedy = _KEEPS[growth.kept]
     reason = f" {where}{behind}." if where and behind else ""
-    sentence = f"Memory grows by {amount} {each}, {total} so far.{reason}"
+    sentence = f"Memory grows by {amount} with {each}, {total} so far.{reason}"
     return sentence, remedy, where
 
 
@@ -173,12 +150,10 @@ def _size(amount: float) -> str:
 
 def listing(account: Account) -> Listing:
     """The user's own lines with what each takes."""
-    totals = (line.total_s for line in account.lines)
-    folded_s = [seconds for seconds in totals if account.share(seconds) < _SHOWN]
-    folded = ""
-    if folded_s:
-        share = units.percent(account.share(sum(folded_s)))
-        lines = units.count(len(folded_s), "line")
+    shares = [account.share(line.total_s) for line in account.lines]
+    small, folded = [share for share in shares if share < _SHOWN], ""
+    if small:
+        lines, share = units.count(len(small), "line"), units.percent(sum(small))
         folded = f"{lines} with less than 1 %, {share} together"
     return Listing(tuple(_rows(account)), tuple(KINDS), folded)
 
@@ -198,8 +173,7 @@ def folds(account: Account) -> tuple[Fold, ...]:
 def _rows(account: Account) -> Iterator[Row]:
     """The lines that take something, in the order of the source, with those around."""
     lines = [line for line in account.lines if account.share(line.total_s) >= _SHOWN]
-    hot = {id(line) for line in account.hot}
-    tips = {number: tip for tip in account.tips for number in tip.lines[:1]}
+    hot, first = account.hot, {tip.lines[0] for tip in account.tips if tip.lines}
     places: dict[tuple[str, int], dict[int, Line | None]] = {}
     for item in lines:
         # The file with the hottest line comes first.
@@ -214,20 +188,18 @@ def _rows(account: Account) -> Iterator[Row]:
             if line is None:
                 yield Row(number=number, code=texts.get(str(number), ""))
                 continue
-            seconds = (line.seconds.get(kind, 0.0) for kind in KINDS)
-            remark = "; ".join(remarks(account, line)) if id(line) in hot else ""
-            tip = tips.get(account.lines.index(line))
+            is_hot = line in hot
             yield Row(
                 number=number,
                 code=line.code,
                 share=account.share(line.total_s),
-                kinds=tuple(map(account.share, seconds)),
-                remark=remark,
-                strong=id(line) in hot or tip is not None,
+                kinds=tuple(account.share(line.spent(kind)) for kind in KINDS),
+                remark="; ".join(remarks(line)) if is_hot else "",
+                strong=is_hot or account.lines.index(line) in first,
             )
 
 
-def remarks(account: Account, line: Line) -> Iterator[str]:
+def remarks(line: Line) -> Iterator[str]:
     """What was seen on a line, in a few words each."""
     for call in line.calls[:_MOST_CALLS]:
         if call.count > 1:
@@ -243,18 +215,10 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         started = f"{units.percent(starting)} of the time starting them"
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
-    filters = [o for o in _stages_of(account, line) if o.kind == "Filter" and o.given]
-    elements_in, out = sum(o.given for o in filters), sum(o.out for o in filters)
-    if elements_in > 1.5 * max(1, out):
-        yield f"{elements_in / max(1, out):.0f} in, 1 out"
-    if line.is_part("optimizer") and line.elements >= 100_000:
-        yield f"updates up to {line.elements:,} weights in each step"
-    elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
+    if line.parts and not line.is_part("line") and line.kind == COMPUTING:
         yield line.parts[0]
     elif line.kind == INPUT and COPYING in line.parts[:1]:
         yield f"mostly {COPYING}"
-    if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
-        yield f"another {units.seconds(line.beside_s)} of its work delayed no step"
 
 
 def _traced(line: Line, name: str) -> str:
@@ -266,23 +230,15 @@ def _traced(line: Line, name: str) -> str:
     return f"{part} of `{call.name}`"
 
 
-def _stages_of(account: Account, line: Line) -> Iterator[Stage]:
-    return (account.stages[n] for n in line.stages if n < len(account.stages))
-
-
 def _besides(account: Account) -> Iterator[str]:
-    once = units.seconds(account.once_s)
-    yield (
-        f"Not in the shares: {once} for imports, reading data and first traces, once."
-    )
+    once = f"{units.seconds(account.once_s)} for imports, reading data and first traces"
+    yield f"Not in the shares: {once}, once."
     fits = [line.find_call("fit") for line in account.lines]
     if account.epochs_s[1:] and not any(fit and fit.count > 1 for fit in fits):
         first, *later = account.epochs_s
         usual = statistics.median(later)
-        yield (
-            f"{len(account.epochs_s)} epochs ended: the first took "
-            f"{units.seconds(first)}, later ones {units.seconds(usual)}."
-        )
+        took = f"{units.seconds(first)}, later ones {units.seconds(usual)}"
+        yield f"{len(account.epochs_s)} epochs ended: the first took {took}."
         third = max(1, len(later) // 3)
         before, after = map(statistics.median, (later[:third], later[-third:]))
         if after > _GROWS * before and _rises(later):
@@ -305,7 +261,7 @@ def _tips(account: Account) -> Table:
             units.percent(tip.share),
             f"{tip.do}.",
             tip.means,
-            "\n".join(filter(None, [tip.fix, tip.mind])),
+            f"{tip.fix}\n{tip.mind}".strip(),
         )
         for tip in account.tips
     )
@@ -316,28 +272,24 @@ def _tips(account: Account) -> Table:
 def _table(account: Account) -> Table:
     rows = []
     for line in account.lines[: 10 * MOST_HOT]:
-        if not line.total_s and not line.beside_s:
-            continue
-        kinds = (units.seconds(line.seconds.get(k, 0.0)) for k in KINDS)
         share = units.percent(account.share(line.total_s))
-        beside = units.seconds(line.beside_s)
-        rows.append((line.where, share, *kinds, beside))
+        if line.total_s:
+            seconds = map(units.seconds, map(line.spent, KINDS))
+            rows.append((line.where, share, *seconds))
     elsewhere = units.percent(account.share(account.elsewhere_s))
-    rows.append(("elsewhere", elsewhere, *[""] * (len(KINDS) + 1)))
-    headings = ("line", "share", *KINDS, "delayed no step")
-    return Table(_LINES, headings, tuple(rows))
+    rows.append(("elsewhere", elsewhere, *[""] * len(KINDS)))
+    return Table(_LINES, ("line", "share", *KINDS), tuple(rows))
 
 
 def _stages(account: Account) -> Table:
-    sums: dict[tuple[str, int], list[int]] = {}
+    inputs, outputs = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for stage in account.stages:
-        counts = sums.setdefault((stage.kind, stage.line), [0, 0])
-        counts[0] += stage.given
-        counts[1] += stage.out
+        inputs[stage.kind, stage.line] += stage.given
+        outputs[stage.kind, stage.line] += stage.out
     rows = []
-    for (kind, line), (elements_in, out) in list(sums.items())[:_MOST_STAGES]:
+    for (kind, line), out in [*outputs.items()][:_MOST_STAGES]:
         where = account.lines[line].where if line >= 0 else "a library"
-        elements = f"{elements_in:,}" if elements_in else ""
-        rows.append((kind, where, elements, f"{out:,}"))
+        elements = inputs[kind, line]
+        rows.append((kind, where, f"{elements:,}" if elements else "", f"{out:,}"))
     headings = ("stage", "line", "elements in", "out")
     return Table("Elements in the traced seconds", headings, tuple(rows))

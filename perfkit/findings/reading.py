@@ -311,8 +311,6 @@ def _account_faults(account: Account) -> Iterator[str]:
         yield "a time is below 0"
     if any(trace.count < 1 for line in account.lines for trace in line.traces):
         yield "a line had a function traced that never was"
-    if any(n not in range(stages) for line in account.lines for n in line.stages):
-        yield "a line made a stage that is not there"
     for tip in account.tips:
         if not tip.lines or any(n not in range(lines) for n in tip.lines):
             yield "a tip is about a line that is not there"
@@ -337,8 +335,7 @@ def _seconds(account: Account) -> Iterator[float]:
     yield from account.epochs_s
     for line in account.lines:
         yield from line.seconds.values()
-        yield from (line.beside_s, line.once_s, line.starting_s, line.eager_s)
-        yield line.operations
+        yield from (line.starting_s, line.eager_s, line.operations)
         yield from (call.seconds for call in line.calls)
         yield from (trace.seconds for trace in line.traces)
 

@@ -28,6 +28,7 @@ from perfkit.findings import store
 from perfkit.findings.load import with_next
 from perfkit.findings.reading import as_plain
 from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.shown import Saved
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
@@ -35,7 +36,7 @@ from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Folder, parameters_of
 from perfkit.questions.shared.words import failures
 
-Document = TypeVar("Document", bound=store.Recorded)
+Document = TypeVar("Document", bound=Saved)
 
 
 class Keeper(Generic[Document]):

@@ -131,9 +131,9 @@ def _small_files(data, folder):
 
 
 def _tables(data, folder):
-    for read in (profiling.steps, profiling.stages, profiling.ops):
+    for name in profiling.TABLES:
         with contextlib.suppress(PerfkitError):
-            read(data.decode(errors="replace"))
+            profiling.understand(name, data.decode(errors="replace"))
 
 
 @cache

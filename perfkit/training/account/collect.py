@@ -18,7 +18,7 @@ from typing import Any
 
 from perfkit.engine.tick import Note
 from perfkit.errors import BadParameterError
-from perfkit.training.account.places import IN_GRAPHS, Place, Places
+from perfkit.training.account.places import IN_GRAPHS, Place
 from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
 from perfkit.training.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.training.diagnose import failure
@@ -58,11 +58,8 @@ def collect(
 ) -> Iterator[Note]:
     """Look at a training for some seconds, and write what was seen into a folder.
 
-    Args:
-        maker: A script, or a function that makes a training.
-        seconds: To look at it, imports apart; longer where it has hardly trained.
-        folder: Of the caller's, which this process may write to.
-        limit: Seconds where it has hardly trained; None for up to four times as many.
+    ``seconds`` do not count imports; up to ``limit``, or four times as many, where it
+    has hardly trained by then.
 
     Yields:
         ``"progress"`` every second, ``"seen"`` at last, ``"uncontained"`` where that
@@ -71,7 +68,7 @@ def collect(
     longest = limit or max(seconds, min(LONGEST_S, 4 * seconds))
     if uncontained := contain(maker, folder):
         yield Note(UNCONTAINED, uncontained)
-    watch = Watch(Places())
+    watch = Watch()
     watch.begin()
     errors: list[BaseException] = []
     # It ends with the process.
@@ -81,7 +78,6 @@ def collect(
     sys.setswitchinterval(_SWITCH_S)
     windows = _Windows(sampler, seconds, Path(folder))
     began = told_at = time.perf_counter()
-    stop = Path(folder, STOP)
     while running.is_alive():
         sampler.sample(EVERY_S if sampler.window is None else EVERY_TRACED_S)
         at = time.perf_counter()
@@ -90,10 +86,9 @@ def collect(
         if at - told_at > _TELL_EVERY_S:
             told_at = at
             yield Note(PROGRESS, _progress(sampler, spent))
-            if stop.exists() or spent > longest:
-                break
             enough = watch.updates() >= ENOUGH_UPDATES and windows.is_done
-            if spent > seconds and enough:
+            is_over = spent > longest or (spent > seconds and enough)
+            if is_over or Path(folder, STOP).exists():
                 break
     ended = not running.is_alive()
     windows.close()
@@ -108,14 +103,13 @@ def collect(
 
 def _home(maker: Callable[[], Any]) -> Place | None:
     """Return the line of a function that makes a training; None for a script."""
-    code = getattr(maker, "__code__", None)
-    if code:
+    if code := getattr(maker, "__code__", None):
         return code.co_filename, code.co_firstlineno
-    if isinstance(maker, InFile):
-        functions = of_kind(ast.FunctionDef, parse(maker.path))
-        lines = (f.lineno for f in functions if f.name == maker.name)
-        return next(((maker.path, line) for line in lines), None)
-    return None
+    if not isinstance(maker, InFile):
+        return None
+    functions = of_kind(ast.FunctionDef, parse(maker.path))
+    places = ((maker.path, f.lineno) for f in functions if f.name == maker.name)
+    return next(places, None)
 
 
 def _run(maker: Callable[[], Any], errors: list[BaseException]) -> None:
@@ -135,10 +129,8 @@ def _run(maker: Callable[[], Any], errors: list[BaseException]) -> None:
 class _Windows:
     """Traces a moment now and then.
 
-    Attributes:
-        traced: Folder, seconds and samples of each window.
-        looking_s: Seconds that went into windows, their start and their end included.
-        failed: Why there is no trace, in a sentence; "" where there is.
+    ``looking_s`` went into windows, their start and their end included; ``failed`` says
+    why there is no trace.
     """
 
     sampler: Sampler
@@ -175,10 +167,9 @@ class _Windows:
         begun = self._due or self.traced or self.failed
         if not begun and at >= self._checked + _ASK_EVERY_S:
             self._checked = at
-            # The first updates trace functions that the others run.
+            # The first updates trace functions that the others run, and take longer.
             warm = watch.updates() >= _WARM_UPDATES
             if warm and watch.trained_at:
-                # The first updates, which were traced and compiled, took longer.
                 self._warm = at, watch.updates()
             if warm or (not watch.trained_at and spent >= _LATE * self.seconds):
                 remaining = max(_LEAST_LEFT_S, self.seconds - spent)
@@ -203,8 +194,8 @@ class _Windows:
             if other.kind in IN_GRAPHS and other.repeats:
                 seconds[other[:2]] += spent
         enough = _UNTRACED_SHARE * sum(seconds.values())
-        long = {context for context, spent in seconds.items() if spent >= enough}
-        untraced = long - self._contexts
+        untraced = {o for o, spent in seconds.items() if spent >= enough}
+        untraced -= self._contexts
         return bool(untraced) and key[:2] not in untraced
 
     def _begin(self) -> None:
@@ -222,26 +213,25 @@ class _Windows:
             self.failed, self._due = str(error), []
             self.sampler.skip()
             return
-        self._marks = marks
-        window = {"folder": place.name, "started": time.time()}
+        self._marks, updates = marks, [self.sampler.watch.updates()]
+        window = {"folder": place.name, "started": time.time(), "updates": updates}
+        self.traced.append(window)
         self.sampler.skip()
         self.sampler.window = []
         self._until = time.perf_counter() + self._length
-        self.traced.append(window | {"updates": [self.sampler.watch.updates()]})
 
     def close(self) -> None:
         """End the window that is open, if any."""
         if self._marks is None:
             return
-        window = self.traced[-1]
+        window, watch = self.traced[-1], self.sampler.watch
         window["samples"] = samples = self.sampler.window or []
         self._contexts |= {key[:2] for _, key in samples if key.kind in IN_GRAPHS}
         window["ended"] = time.time()
-        window["updates"].append(self.sampler.watch.updates())
-        self.sampler.window = None
-        marks, self._marks = self._marks, None
+        window["updates"].append(watch.updates())
+        marks, self._marks, self.sampler.window = self._marks, None, None
         marks.stop()
-        self.sampler.watch.memory.end_window()
+        watch.memory.end_window()
         self.sampler.skip()
         self.looking_s += time.perf_counter() - self._began
         self._length = self._next_length()
@@ -269,8 +259,8 @@ class _Windows:
                 return length
             room = int(remaining / cost / whole)
             has_whole = any(w["ended"] - w["started"] >= whole for w in self.traced)
-            if not room and not has_whole and whole * cost < _DEAR_SHARE * self.seconds:
-                room = 1
+            if whole * cost < _DEAR_SHARE * self.seconds and not has_whole:
+                room = max(1, room)
             if room:
                 self._due = self._due[:room]
                 return whole
@@ -296,28 +286,21 @@ def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
 
 def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
     """Return everything that was seen, as JSON."""
-    watch = sampler.watch
-    keys: dict[Key, int] = {}
-
-    def index(key: Key) -> int:
-        return keys.setdefault(key, len(keys))
-
-    traced = [
-        window | {"samples": [[at, index(key)] for at, key in window["samples"]]}
-        for window in windows.traced
-        if "samples" in window
-    ]
-    seconds = [[index(k), s] for k, s in sampler.seconds.items()]
+    keys: defaultdict[Key, int] = defaultdict(lambda: len(keys))
     return {
+        "seconds": [[keys[key], s] for key, s in sampler.seconds.items()],
+        "windows": [
+            window | {"samples": [[at, keys[key]] for at, key in window["samples"]]}
+            for window in windows.traced
+            if "samples" in window
+        ],
         "keys": [list(key) for key in keys],
-        "seconds": seconds,
-        "windows": traced,
         "background": [[*p, s] for p, s in sampler.background.items()],
         "wall_s": wall_s,
         "looking_s": windows.looking_s,
         "sampling_s": sampler.taken_s,
         "samples": sampler.samples,
         "untraced": windows.failed,
-        "trained_at": watch.trained_at,
-        **watch.as_note(),
+        "trained_at": sampler.watch.trained_at,
+        **sampler.watch.as_note(),
     }

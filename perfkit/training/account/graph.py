@@ -4,10 +4,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from perfkit.training.account.places import Place
-from perfkit.training.account.watch import JACOBIAN
+from perfkit.training.account.watch import JACOBIAN, Origin
 
 # Of functions that were put in the place of their call, and of loops and branches.
 _CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
@@ -22,15 +21,14 @@ _REWRITTEN = re.compile(
 )
 _NUMBERED = re.compile(r"_\d+$")
 # Scopes of Keras around what ``compile`` was given.
-_LOSSES, _METRICS = "compile_loss", "compile_metrics"
+_COMPILED = {"compile_loss": "loss", "compile_metrics": "metric"}
 
 
 @dataclass(frozen=True)
 class Charged:
-    """Whose an operation is.
+    """Whose an operation is: a line's, and of what there.
 
     Attributes:
-        place: The line; None where nobody knows.
         part: ``"layer"``, ``"loss"``, ``"metric"``, ``"optimizer"``, ``"jacobian"``, or
             ``"line"``.
         name: Of the layer, the loss, ...; "" for a line.
@@ -55,17 +53,12 @@ class Graphs:
     """The operations of all graphs that were traced.
 
     Args:
-        operations: By function and name. Of each the innermost line of the user's that
-            made it, None for nobody's; how many layers of Keras that line called, one
-            within the other; whether Keras's own loop made it; the elements of its
-            result, 0 where that is not known; what of Keras made it: ``"metric"``,
-            ``"loss"``, ``"optimizer"``, or "" for all else; and the product or
-            convolution that it may be fused with, "" for none.
+        operations: By function and name, each as ``watch.Origin`` has it.
         makers: Lines that made an object, by kind and name.
         trains: Functions that take gradients.
     """
 
-    operations: dict[str, dict[str, list[Any]]]
+    operations: dict[str, dict[str, Origin]]
     makers: dict[tuple[str, str], Place]
     trains: frozenset[str]
     # Lines that call a model from a step of the user's own, by the line of a layer.
@@ -78,21 +71,16 @@ class Graphs:
     def charge(
         self, name: str, function: str, *, of_input: bool, kind: str = ""
     ) -> Charged:
-        """Return the owner of an operation.
+        """Return the owner of an operation by its name and type in the trace.
 
-        Args:
-            name: In the trace.
-            function: That it was run by, as far as that is known.
-            of_input: Whether the input ran it.
-            kind: Its type in the trace.
+        ``function`` ran it, if that is known; ``of_input`` says that the input did.
         """
         key = name, function, of_input, kind
         if key not in self._charges:
             plain = _plain(name)
             if _FUSED.match(kind):
-                operation = self._find(plain, function, of_input=of_input) or ()
-                # Recordings of GPUs are from before that was noted.
-                plain = next(filter(None, operation[5:]), plain)
+                operation = self._find(plain, function, of_input=of_input)
+                plain = (operation and operation[5]) or plain
             self._charges[key] = self._charge(plain, function, of_input=of_input)
         return self._charges[key]
 
@@ -104,65 +92,59 @@ class Graphs:
     def _charge(self, plain: str, function: str, *, of_input: bool) -> Charged:
         operation = self._find(plain, function, of_input=of_input)
         if operation and operation[4] == JACOBIAN:
-            return Charged(tuple(operation[0]) if operation[0] else None, JACOBIAN)
+            return Charged(operation[0], JACOBIAN)
         if _GRADIENT in plain:
             return self._gradient(plain, function)
         if operation:
             return self._charge_operation(plain, operation)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
-    def _find(self, plain: str, function: str, *, of_input: bool) -> list[Any] | None:
+    def _find(self, plain: str, function: str, *, of_input: bool) -> Origin | None:
         """The operation of a name, in the likeliest function that has one."""
-        functions = sorted(
-            self.operations,
-            key=lambda name: (
-                name != function,
-                name.startswith(_INPUT) != of_input,
-                name not in self.trains,
-            ),
-        )
+
+        def unlikely(name: str) -> tuple[bool, ...]:
+            of_other = name.startswith(_INPUT) != of_input
+            return name != function, of_other, name not in self.trains
+
         for name in (plain, _REWRITTEN.sub("", plain)):
-            for operations in map(self.operations.__getitem__, functions):
-                if name in operations:
-                    return operations[name]
+            functions = [f for f, parts in self.operations.items() if name in parts]
+            if functions:
+                return self.operations[min(functions, key=unlikely)][name]
         return None
 
-    def _charge_operation(self, plain: str, operation: list[Any]) -> Charged:
-        place, layers, in_fit, _, part, *_ = operation
-        place = tuple(place) if place else None
+    def _charge_operation(self, plain: str, operation: Origin) -> Charged:
+        place, layers, in_fit, _, part, _ = operation
+        owner = self._by_name(plain)
         if in_fit or place is None:
             # Of several calls of ``fit`` the one that waits is at work.
-            return self._by_name(plain) or self._of_kind(part, place)
+            return owner or self._of_kind(part, place)
         if layers > 1:
             # A line calls a model: its layers were made by lines of their own.
             layer = self._layer(plain.split("/"))
             if layer and layer.place:
                 self.callers[layer.place][place] += 1
             return layer or Charged(place)
-        owner = self._by_name(plain)
-        return Charged(place, owner.part, owner.name) if owner else Charged(place)
+        return replace(owner or _NOBODYS, place=place)
 
     def _of_kind(self, part: str, place: Place | None) -> Charged:
         """Charge a part's operation to its maker if a single one was made."""
         if not part:
             return _NOBODYS
-        places = {
-            where: name
+        owners = {
+            where: Charged(where, part, name)
             for (kind, name), where in self.makers.items()
             if kind == part and name not in _KERAS_OWN and where != place
         }
-        if len(places) == 1:
-            ((where, name),) = places.items()
-            return Charged(where, part, name)
+        if len(owners) == 1:
+            return next(iter(owners.values()))
         return Charged(self.makers.get(("compile", ""), place), part)
 
     def _by_name(self, plain: str) -> Charged | None:
         """Return the owner of an operation by the scopes in its name."""
         parts = plain.split("/")
-        if _LOSSES in parts:
-            return self._compiled("loss", parts[parts.index(_LOSSES) + 1 :])
-        if _METRICS in parts:
-            return self._compiled("metric", parts[parts.index(_METRICS) + 1 :])
+        for scope, kind in _COMPILED.items():
+            if scope in parts:
+                return self._compiled(kind, parts[parts.index(scope) + 1 :])
         for part in parts:
             if place := self._maker("optimizer", part):
                 return Charged(place, "optimizer", part)
@@ -204,8 +186,7 @@ class Graphs:
             name = "/".join(parts[:length])
             if operation := self._find(name, function, of_input=False):
                 return replace(self._charge_operation(name, operation), backward=True)
-        name = "/".join(parts)
-        owner = self._by_name(name) or self._by_scope(name, function)
+        owner = self._by_scope("/".join(parts), function)
         return replace(owner, backward=True) if owner else _NOBODYS
 
     def _by_scope(
@@ -215,20 +196,19 @@ class Graphs:
         if not of_input and (owner := self._by_name(plain)):
             return owner
         scopes = self._scopes_of(_INPUT if of_input else function)
-        places = (scopes[scope] for scope in _above(plain) if scope in scopes)
-        return next(map(Charged, places), None)
+        return next((Charged(scopes[o]) for o in _above(plain) if o in scopes), None)
 
     def _scopes_of(self, function: str) -> dict[str, Place]:
         if function not in self._scopes:
             names = [function] if function in self.operations else [*self.operations]
             if function == _INPUT:
-                names = [name for name in self.operations if name.startswith(_INPUT)]
+                names = [name for name in names if name.startswith(_INPUT)]
             counts: dict[str, Counter[Place]] = defaultdict(Counter)
             for name in names:
                 for plain, (place, _, in_fit, *_) in self.operations[name].items():
                     if place and not in_fit:
                         for scope in _above(plain):
-                            counts[scope][tuple(place)] += 1
+                            counts[scope][place] += 1
             self._scopes[function] = {
                 scope: count.most_common(1)[0][0] for scope, count in counts.items()
             }

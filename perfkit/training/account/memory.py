@@ -40,9 +40,8 @@ _Key = tuple[str, Place | None]
 class MemoryReadings:
     """Reads the memory of this process at the ends of what a training repeats.
 
-    Attributes:
-        bytes_at: By unit (of ``READ_EVERY``) and line: the number of each end that was
-            read, and the bytes that the training takes then.
+    ``bytes_at`` has, by unit (of ``READ_EVERY``) and line, the number of each end that
+    was read, and the bytes that the training takes then.
     """
 
     bytes_at: dict[_Key, list[tuple[int, int]]] = field(
@@ -58,10 +57,8 @@ class MemoryReadings:
         key = unit, place
         self._ends[key] += 1
         if self._ends[key] % READ_EVERY[unit] == 0:
-            if self._in_window:
-                self._due.add(key)
-            else:
-                self._read(key)
+            self._due.add(key)
+            self._read()
 
     def begin_window(self) -> None:
         """Put readings off until the window ends, because its records take memory."""
@@ -70,29 +67,25 @@ class MemoryReadings:
     def end_window(self) -> None:
         """Read what is due; what the first window leaves behind is one jump."""
         self._in_window = False
-        due, self._due = self._due, set()
-        for key in due:
-            self._read(key)
+        self._read()
 
-    def _read(self, key: _Key) -> None:
-        with contextlib.suppress(psutil.Error, OSError):
-            number = self._ends[key] // READ_EVERY[key[0]]
-            self.bytes_at[key].append((number, self._private_bytes()))
-
-    def _private_bytes(self) -> int:
-        """What is in memory and no file's: pages of files come and go with caches."""
-        memory = self._process.memory_info()
-        return int(memory.rss - getattr(memory, "shared", 0))
+    def _read(self) -> None:
+        while self._due and not self._in_window:
+            # Another thread may have read it meanwhile.
+            with contextlib.suppress(psutil.Error, OSError, KeyError):
+                key = self._due.pop()
+                memory = self._process.memory_info()
+                # Pages of files come and go with caches.
+                private = int(memory.rss - getattr(memory, "shared", 0))
+                number = self._ends[key] // READ_EVERY[key[0]]
+                self.bytes_at[key].append((number, private))
 
 
 def estimate_growth(readings: Sequence[Sequence[int]]) -> Estimate | None:
     """Return the bytes that each end adds, with the 95 % interval of a trimmed mean.
 
-    Args:
-        readings: Number of the end and bytes, of each one that was read.
-
-    Returns:
-        None where too few ends were seen, or no growth is shown.
+    ``readings`` have the number of the end and bytes, of each one that was read. None
+    where too few ends were seen, or no growth is shown.
     """
     warm = max(_WARM_ENDS, int(_WARM_SHARE * len(readings)))
     if len(readings) - warm < _MIN_ENDS:
@@ -116,57 +109,35 @@ def estimate_growth(readings: Sequence[Sequence[int]]) -> Estimate | None:
 
 
 def growth_of(
-    charges: Mapping[str, Any],
-    lines: Sequence[Line],
-    index: Mapping[tuple[Any, ...], int],
+    charges: Mapping[str, Any], lines: Sequence[Line], index: Mapping[Any, int]
 ) -> Growth | None:
     """Return what an account's training adds to memory; None where none is shown.
 
-    Args:
-        charges: What ``charge`` gives: ``memory``, ``models`` and ``fills``.
-        lines: Of the account.
-        index: The number of each line by its place.
+    ``charges`` are what ``charge`` gives, ``index`` has the number of a line by place.
     """
     # A ``fit`` holds its epochs, so it comes first.
     units = [*READ_EVERY]
     series = sorted(charges["memory"], key=lambda row: units.index(row[0]))
+    fills, repeats = charges["fills"]
     for unit, place, readings in series:
-        fills, repeats = charges["fills"]
         each = estimate_growth(readings)
         # Only whole passes over the data are known to have filled what fills up.
         if each is None or (fills and (repeats or READ_EVERY[unit] > 1)):
             continue
         ends = int(readings[-1][0])
-        kept, line = _maker(charges["models"], lines, index, ends * READ_EVERY[unit])
-        return Growth(
-            unit=unit,
-            each_bytes=each.value,
-            low=each.low,
-            high=each.high,
-            ends=ends,
-            kept=kept,
-            line=line if kept else index.get(tuple(place or ()), -1),
-        )
+        often = max(_OFTEN, ends * READ_EVERY[unit] / 2)
+        made = [(n, index.get((file, at), -1)) for file, at, n in charges["models"]]
+        counts = [sum(trace.count for trace in line.traces) for line in lines]
+        traced = [(count, number) for number, count in enumerate(counts)]
+        kept: Any = ""
+        number = index.get(place, -1)
+        # What is made about as often as something ends.
+        for name, makers in (("traces", traced), ("models", made)):
+            count, line = max(makers, default=(0, -1))
+            kept, number = (name, line) if count >= often else (kept, number)
+        interval = {"each_bytes": each.value, "low": each.low, "high": each.high}
+        return Growth(unit=unit, ends=ends, kept=kept, line=number, **interval)
     return None
-
-
-def _maker(
-    models: Sequence[Sequence[Any]],
-    lines: Sequence[Line],
-    index: Mapping[tuple[Any, ...], int],
-    ends: int,
-) -> tuple[Any, int]:
-    """What is made about as often as something ends, and the number of its line."""
-    made = [(count, "models", index.get((file, n), -1)) for file, n, count in models]
-    traced = [
-        (sum(trace.count for trace in line.traces), "traces", number)
-        for number, line in enumerate(lines)
-    ]
-    for makers in (made, traced):
-        count, kept, number = max(makers, default=(0, "", -1))
-        if count >= max(_OFTEN, ends / 2):
-            return kept, number
-    return "", -1
 
 
 def fills_up(kinds: Sequence[str]) -> tuple[bool, bool]:

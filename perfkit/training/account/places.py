@@ -33,31 +33,25 @@ class Kind:
 # Samples of which only a trace tells what they are of.
 IN_GRAPHS = (Kind.GRAPH, Kind.DATA)
 _OURS = str(Path(__file__).parents[2]) + os.sep
-_INSTALLED = tuple(
-    f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")
-)
+_INSTALLED = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 _STANDARD = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep
     for name in ("stdlib", "platstdlib")
 )
-# Functions of TensorFlow that stand for a state of the thread, by the end of their
-# file's path: the public ones have wrappers that say nothing of what goes on.
-_TELLING = dict.fromkeys(
-    (
-        "framework/func_graph.py func_graph_from_py_func",
-        "polymorphic_function/tracing_compilation.py _create_concrete_function",
-        "polymorphic_function/tracing_compilation.py trace_function",
-        "polymorphic_function/polymorphic_function.py _initialize",
-        "polymorphic_function/polymorphic_function.py experimental_get_compiler_ir",
-        "polymorphic_function/concrete_function.py __init__",
-    ),
-    Kind.TRACED,
-) | {
-    "polymorphic_function/atomic_function.py call_flat": Kind.GRAPH,
-    "polymorphic_function/atomic_function.py call_preflattened": Kind.GRAPH,
-    "polymorphic_function/atomic_function.py __call__": Kind.GRAPH,
-    "ops/iterator_ops.py _next_internal": Kind.DATA,
-    "ops/iterator_ops.py get_next": Kind.DATA,
+# Functions of TensorFlow that stand for a state of the thread, by their file: the
+# public ones have wrappers that say nothing of what goes on.
+_TELLING = {
+    "func_graph.py func_graph_from_py_func": Kind.TRACED,
+    "tracing_compilation.py _create_concrete_function": Kind.TRACED,
+    "tracing_compilation.py trace_function": Kind.TRACED,
+    "polymorphic_function.py _initialize": Kind.TRACED,
+    "polymorphic_function.py experimental_get_compiler_ir": Kind.TRACED,
+    "concrete_function.py __init__": Kind.TRACED,
+    "atomic_function.py call_flat": Kind.GRAPH,
+    "atomic_function.py call_preflattened": Kind.GRAPH,
+    "atomic_function.py __call__": Kind.GRAPH,
+    "iterator_ops.py _next_internal": Kind.DATA,
+    "iterator_ops.py get_next": Kind.DATA,
 }
 _TENSOR = ("framework/ops.py", "framework/tensor.py")
 # Whoever reads a tensor, or asks whether a step gave a result, as `fit` does, waits for
@@ -66,80 +60,59 @@ _ASKED = "gen_optional_ops.py"
 _READS = frozenset({"numpy", "_numpy", "_numpy_internal", "__array__"})
 
 
-class Places:
-    """Tells the user's code from all other, by its file."""
+@functools.cache
+def role(code: CodeType) -> str:
+    """What a frame with this code does, as ``Kind`` has it."""
+    file = code.co_filename.replace(os.sep, "/")
+    if file.startswith("<frozen importlib"):
+        return Kind.IMPORT
+    if is_own(code.co_filename):
+        return Kind.USER
+    if "/tensorflow/" not in file:
+        return Kind.OTHER
+    name = file.rpartition("/")[2]
+    if name == _ASKED:
+        return Kind.GRAPH
+    if name.startswith("gen_"):
+        return Kind.SET_UP if name == "gen_dataset_ops.py" else Kind.COMPUTING
+    if file.endswith(_TENSOR) and code.co_name in _READS:
+        return Kind.GRAPH
+    return _TELLING.get(f"{name} {code.co_name}", Kind.OTHER)
 
-    def __init__(self) -> None:
-        self._roles: dict[CodeType, str] = {}
-        self._own_files: dict[str, bool] = {}
 
-    def is_own(self, file: str) -> bool:
-        """Whether a file holds code of the user's: no library's, none of ours."""
-        if file not in self._own_files:
-            self._own_files[file] = _is_own(file)
-        return self._own_files[file]
+def place(frame: FrameType | None, item: Any = None) -> Place | None:
+    """Return the innermost line of the user's in a stack, or None.
 
-    def role(self, code: CodeType) -> str:
-        """What a frame with this code does, as ``Kind`` has it."""
-        role = self._roles.get(code)
-        if role is None:
-            role = self._roles[code] = self._role_of(code)
-        return role
+    Of an item its own ``__init__`` does not count: the line that makes it does.
+    """
+    return next(map(place_of, _users(frame, item)), None)
 
-    def _role_of(self, code: CodeType) -> str:
-        file = code.co_filename.replace(os.sep, "/")
-        if file.startswith("<frozen importlib"):
-            return Kind.IMPORT
-        if self.is_own(code.co_filename):
-            return Kind.USER
-        if "/tensorflow/" not in file:
-            return Kind.OTHER
-        name = file.rpartition("/")[2]
-        if name == _ASKED:
-            return Kind.GRAPH
-        if name.startswith("gen_"):
-            return Kind.SET_UP if name == "gen_dataset_ops.py" else Kind.COMPUTING
-        if file.endswith(_TENSOR) and code.co_name in _READS:
-            return Kind.GRAPH
-        end = "/".join(file.split("/")[-2:])
-        return _TELLING.get(f"{end} {code.co_name}", Kind.OTHER)
 
-    def place(self, frame: FrameType | None, item: Any = None) -> Place | None:
-        """Return the innermost line of the user's in a stack, or None.
+def place_in(stack: Stack) -> Place | None:
+    """Return the innermost line of the user's in a sampled stack, or None."""
+    users = (at for at in stack if role(at[0].f_code) == Kind.USER)
+    return next(itertools.starmap(place_at, users), None)
 
-        Args:
-            frame: Where to begin.
-            item: An object whose own ``__init__`` does not count: the line that makes
-                it does.
-        """
-        users = self._users(frame, item)
-        return next(map(place_of, users), None)
 
-    def place_in(self, stack: Stack) -> Place | None:
-        """Return the innermost line of the user's in a stack, or None."""
-        users = (at for at in stack if self.role(at[0].f_code) == Kind.USER)
-        return next(itertools.starmap(place_at, users), None)
+def asking(frame: FrameType | None, item: Any) -> Place | None:
+    """Return the line that has an object made in a loop; None outside of loops.
 
-    def asking(self, frame: FrameType | None, item: Any) -> Place | None:
-        """Return the line that has an object made in a loop; None outside of loops.
-
-        It is the one that calls the function that makes it, unless that function makes
-        it in a loop of its own.
-        """
-        users = list(self._users(frame, item))
-        if not any(map(_in_loop, users)):
-            return None
+    It is the one that calls the function that makes it, unless that function makes it
+    in a loop of its own.
+    """
+    users = list(_users(frame, item))
+    if any(map(_in_loop, users)):
         return place_of(users[0] if _in_loop(users[0]) else users[1])
+    return None
 
-    def _users(self, frame: FrameType | None, item: Any) -> Iterator[FrameType]:
-        """Yield the frames of the user's code, without the ``__init__`` of an item."""
-        for caller in outwards(frame):
-            code = caller.f_code
-            begins = item is not None and code.co_name == "__init__"
-            if self.role(code) == Kind.USER and not (
-                begins and caller.f_locals.get("self") is item
-            ):
-                yield caller
+
+def _users(frame: FrameType | None, item: Any) -> Iterator[FrameType]:
+    """Yield the frames of the user's code, without the ``__init__`` of an item."""
+    for caller in outwards(frame):
+        is_init = item is not None and caller.f_code.co_name == "__init__"
+        makes_itself = is_init and caller.f_locals.get("self") is item
+        if role(caller.f_code) == Kind.USER and not makes_itself:
+            yield caller
 
 
 def place_of(frame: FrameType) -> Place:
@@ -179,7 +152,9 @@ def _in_loop(frame: FrameType) -> bool:
     )
 
 
-def _is_own(file: str) -> bool:
+@functools.cache
+def is_own(file: str) -> bool:
+    """Whether a file holds code of the user's: no library's, none of ours."""
     if file.startswith("<") or "__autograph_generated_file" in file:
         return file.startswith("<ipython-input")
     if f"{os.sep}ipykernel_" in file:
@@ -203,38 +178,32 @@ def _targets(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{p}{os.sep}" for p in folders if any(p.glob("*.dist-info")))
 
 
-def note_makers(
-    places: Places, note: Callable[[Any, str, Place | None], object]
-) -> None:
+def note_makers(note: Callable[[Any, str, Place | None], object]) -> None:
     """Call ``note`` for each object of Keras that is made from now on.
 
     It takes the object, its kind, such as ``"layer"``, and the line of the user's that
-    made it, None for an object that no such line made.
+    made it, or None.
     """
     import keras
 
-    def hear(kind: str, item: Any, frame: FrameType) -> None:
-        note(item, kind, places.place(frame, item))
+    def hear(item: Any, frame: FrameType, kind: str) -> None:
+        note(item, kind, place(frame, item))
 
     # Kept apart by what they are: a layer and a loss may have the same name.
-    owners = {
-        "layer": keras.layers.Layer,
-        "optimizer": keras.optimizers.Optimizer,
-        "loss": keras.losses.Loss,
-        "metric": keras.metrics.Metric,
-        "callback": keras.callbacks.Callback,
-    }
-    for kind, owner in owners.items():
-        _after_init(owner, functools.partial(hear, kind))
+    for owner in (
+        *(keras.layers.Layer, keras.optimizers.Optimizer, keras.losses.Loss),
+        *(keras.metrics.Metric, keras.callbacks.Callback),
+    ):
+        _after_init(owner, functools.partial(hear, kind=owner.__name__.lower()))
 
 
-def note_stages(places: Places, note: Callable[[Any, Place], object]) -> None:
+def note_stages(note: Callable[[Any, Place], object]) -> None:
     """Call ``note`` for each stage of ``tf.data`` that a line of the user's makes."""
     import tensorflow as tf
 
     def hear(dataset: Any, frame: FrameType) -> None:
-        if place := places.place(frame):
-            note(dataset, place)
+        if at := place(frame):
+            note(dataset, at)
 
     _after_init(tf.data.Dataset, hear)
 

@@ -12,6 +12,7 @@ from itertools import accumulate, chain, islice, repeat, takewhile, tee
 from types import FrameType
 from typing import Any, NamedTuple
 
+from perfkit.training.account import places
 from perfkit.training.account.places import Kind, Place, Stack, place_at
 from perfkit.training.account.watch import Watch
 
@@ -32,7 +33,6 @@ class Key(NamedTuple):
         place: Line; None where no code of the user's is on the stack.
         call: Public function of a library that the line called; "" for its own Python,
             ``VALIDATION`` where ``fit`` validates.
-        kind: One of ``Kind``.
         repeats: Whether it was seen after gradients were taken for the first time.
     """
 
@@ -46,17 +46,14 @@ class Key(NamedTuple):
 class Sampler:
     """Weighs samples by the seconds that they stand for.
 
-    Args:
-        watch: Knows when the training began, and whose objects are whose.
+    Attributes:
         thread: The one that trains, by its number.
         home: The line that stands for a ``fit`` which perfkit itself calls, on what a
             function of the user's has made; None for a script.
-
-    Attributes:
         seconds: Of each key, outside of traced windows.
         background: Of lines of the user's in other threads.
         window: Times and keys, while a window is traced.
-        imports_s: Seconds that went into imports.
+        taken_s: Seconds that sampling took.
         key: Of the last sample.
     """
 
@@ -120,10 +117,8 @@ class Sampler:
     def _look(self, stacks: dict[int, Stack], spent: float) -> Key | None:
         stack = stacks.pop(self.thread, None)
         stacks.pop(threading.get_ident(), None)
-        if not stack:
-            return None
-        key = self._key_of(stack)
-        if key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
+        key = self._key_of(stack) if stack else None
+        if key and key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
             self._look_beside(stacks, spent)
         return key
 
@@ -133,55 +128,60 @@ class Sampler:
         Most of them wait for Python's lock, which shows nowhere: what a thread computed
         counts, and only what nobody did is everybody's, such as waiting for a disk.
         """
-        places = {t: self.watch.places.place_in(s) for t, s in stacks.items()}
-        at_work = {t: place for t, place in places.items() if place is not None}
+        lines = {thread: places.place_in(stack) for thread, stack in stacks.items()}
+        at_work = {t: place for t, place in lines.items() if place is not None}
         if not at_work:
             return
         new, old = processor_seconds(), self._computed
         self._computed = new
-        computed = {
-            thread: min(spent, max(0.0, new.get(thread, 0.0) - old.get(thread, 0.0)))
-            for thread in at_work
-        }
+        added = {t: new.get(t, 0.0) - old.get(t, 0.0) for t in at_work}
+        computed = {t: min(spent, max(0.0, s)) for t, s in added.items()}
         idle = max(0.0, spent - sum(computed.values())) / len(at_work)
         for thread, place in at_work.items():
             self.background[place] += computed[thread] + idle
 
     def _key_of(self, stack: Stack) -> Key:
-        role_of = self.watch.places.role
         roles = set[str]()
         # From the leaf outwards, up to the line of the user's.
         inside: list[FrameType] = []
-        user: Place | None = None
+        place: Place | None = None
         for frame, line in stack:
-            role = role_of(frame.f_code)
+            role = places.role(frame.f_code)
             if role == Kind.TRACED:
                 # What is traced is the doing of the line that called for it.
-                user = None
-            if user is None and role == Kind.USER:
-                user = place_at(frame, line)
-            elif user is None:
+                place = None
+            if place is None and role == Kind.USER:
+                place = place_at(frame, line)
+            elif place is None:
                 inside.append(frame)
                 roles.add(role)
         repeats = bool(self.watch.trained_at)
-        place = user or self.home
+        place = place or self.home
         if place is None:
             kind = Kind.IMPORT if Kind.IMPORT in roles else Kind.PYTHON
             return Key(None, "", kind, repeats)
         name, call = _call(inside)
         if call != self._call:
             self._call, self._executed = call, False
-        kind = self._kind(roles, _function_call(inside))
+        kind = self._kind(roles, inside)
         if kind == Kind.OTHER:
             callback = _callback(inside)
             if maker := self.watch.callbacks.get(id(callback)):
                 return Key(maker, type(callback).__name__, Kind.CALLBACK, repeats)
-            code = stack[0][0].f_code
-            kind = self._kind_of_leaf(role_of(code), code.co_name)
+            kind, code = Kind.PYTHON, stack[0][0].f_code
+            role = places.role(code)
+            if role == Kind.SET_UP or (self._call and not self._executed):
+                kind = Kind.SET_UP
+            elif role == Kind.COMPUTING or code.co_name == "quick_execute":
+                kind = Kind.COMPUTING
         return Key(place, name, kind, repeats)
 
-    def _kind(self, roles: set[str], function_call: FrameType | None) -> str:
+    def _kind(self, roles: set[str], inside: list[FrameType]) -> str:
         """What the frames of libraries do together, if one of them tells."""
+        # The outermost call of a ``tf.function``.
+        calls = (f for f in reversed(inside) if f.f_code.co_name == "__call__")
+        functions = (f for f in calls if f.f_code.co_filename.endswith(_FUNCTION))
+        function_call = next(functions, None)
         if Kind.TRACED in roles:
             self._traced = function_call
             return Kind.TRACED
@@ -195,15 +195,6 @@ class Sampler:
                 self._executed = self._executed or kind != Kind.IMPORT
                 return kind
         return Kind.OTHER
-
-    def _kind_of_leaf(self, role: str, name: str) -> str:
-        if role == Kind.SET_UP or (self._call and not self._executed):
-            return Kind.SET_UP
-        is_eager = role == Kind.COMPUTING or name == "quick_execute"
-        return Kind.COMPUTING if is_eager else Kind.PYTHON
-
-
-_LINE = operator.attrgetter("f_lineno")
 
 
 def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
@@ -219,6 +210,7 @@ def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
         garbage is to be collected again; and the stack of each thread by its number.
     """
     told: list[Any] = []
+    line_of = operator.attrgetter("f_lineno")
     clocks = time.perf_counter, time.thread_time
     asked = (*clocks, gc.isenabled, gc.disable, sys._current_frames)
     # None of these yields anything; the frames are what was told last.
@@ -233,7 +225,7 @@ def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:
         takewhile, repeat(operator.truth), map(accumulate, steps, repeat(getattr))
     )
     frames, copies = tee(map(list, walks))
-    lines = map(list, map(map, repeat(_LINE), copies))
+    lines = map(list, map(map, repeat(line_of), copies))
     stacks = list(map(list, map(zip, frames, lines)))
     began, computed, collects, _, threads = told
     return began, computed, collects, dict(zip(threads, stacks, strict=True))
@@ -263,11 +255,7 @@ _LISTS = _CALLBACKS + "callback_list.py"
 
 
 def _call(inside: list[FrameType]) -> tuple[str, int]:
-    """Return the public call that a line is in, and an id of it if it is a loop.
-
-    Args:
-        inside: Frames of libraries, the innermost first.
-    """
+    """Return the public call that a line is in, and an id of it if it is a loop."""
     for frame in reversed(inside[-_MOST_WRAPPERS:]):
         code = frame.f_code
         name = code.co_name
@@ -285,12 +273,6 @@ def _call(inside: list[FrameType]) -> tuple[str, int]:
 def _is_loop(frame: FrameType) -> bool:
     """Whether it is one of Keras's loops over batches."""
     return frame.f_code.co_name in _SETS_UP and "/keras/" in frame.f_code.co_filename
-
-
-def _function_call(inside: list[FrameType]) -> FrameType | None:
-    """The outermost call of a ``tf.function`` in a stack."""
-    calls = (f for f in reversed(inside) if f.f_code.co_name == "__call__")
-    return next((f for f in calls if f.f_code.co_filename.endswith(_FUNCTION)), None)
 
 
 def _callback(inside: list[FrameType]) -> Any:

@@ -3,12 +3,11 @@
 An account, from running the script to the saved record.
 """
 
+import contextlib
 import datetime
 import functools
-import itertools
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +20,15 @@ from perfkit.engine.plan import Event, Preparing, Progress
 from perfkit.engine.processes import in_process
 from perfkit.engine.tick import Note
 from perfkit.engine.trial import Limits
-from perfkit.errors import PerfkitError, RunError
-from perfkit.findings.account import Account, Call, Line, Retraced, Stage
+from perfkit.errors import RunError
+from perfkit.findings.account import Account, Line
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
-from perfkit.findings.store import save
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.questions.runs import home_of, seconds, watch_here
+from perfkit.questions.session import Keeper
 from perfkit.training.account import causes, collect
 from perfkit.training.account.charge import charge
 from perfkit.training.account.memory import growth_of
@@ -54,15 +53,11 @@ _PREFIX = "perfkit-account-"
 # Lines of the source around a line that takes something.
 _AROUND, _MOST_TEXT = 2, 4000
 _SHOWN = 0.01
-_MOST_CHANGES = 3
-# A loop that makes its data anew makes its stages anew.
-_MOST_LINES, _MOST_STAGES = 1000, 1000
-# What an account and its lines hold as it was charged.
+# What an account holds as it was charged.
 _AS_TOLD = (
     *("wall_s", "once_s", "elsewhere_s", "looking_s", "traced_s", "sampling_s"),
-    *("samples", "updates", "ended", "untraced", "uncontained"),
+    *("samples", "updates", "ended", "untraced", "uncontained", "stages"),
 )
-_OF_ROWS = ("beside_s", "operations", "starting_s", "eager_s", "elements")
 
 
 def lines(
@@ -97,9 +92,7 @@ def lines(
         RunError: It cannot be run; the sentence says why.
     """
     session = open_lines(training, budget, folder, arguments, source, replay)
-    if isinstance(session, Account):
-        return session
-    return watch_here(session)
+    return session if isinstance(session, Account) else watch_here(session)
 
 
 def open_lines(
@@ -121,21 +114,16 @@ def open_lines(
     return AccountSession(make, budget=spent_s, folder=home_of(folder), source=source)
 
 
-class AccountSession:
+class AccountSession(Keeper[Account]):
     """An account that can be watched and stopped, and that saves what it has.
 
     Args:
         training: What ``diagnose.maker.maker`` has made of what was given.
-        budget: Seconds to look at it; longer where it has hardly trained by then.
-        folder: Where it is saved; None for ``perfkit-findings`` here.
-        limit: Seconds that it may go on for where it has hardly trained; None for up to
-            four times as long.
+        budget: Seconds to look at it.
+        limit: Seconds where it has hardly trained by then; None for four times as many.
+        folder: As of ``Keeper``.
         source: Whether lines of the source go into it.
         saves: Whether it is saved at all; a diagnosis holds its own.
-
-    Attributes:
-        finding: The account; None before there is one.
-        unsaved: Why it could not be saved, in a sentence; "" if it was.
     """
 
     def __init__(
@@ -148,20 +136,13 @@ class AccountSession:
         source: bool = True,
         saves: bool = True,
     ) -> None:
-        self.finding: Account | None = None
-        self.unsaved = ""
-        self.budget = budget
-        self._maker, self._folder = training, folder
-        self._source, self._saves, self._limit = source, saves, limit
-        self._stopped = threading.Event()
-        self._variables = assigned(self._maker)
+        super().__init__(folder)
+        self._maker, self.budget, self._limit = training, budget, limit
+        self._source, self._saves = source, saves
+        self._variables = assigned(training)
         check_trains(os.environ | self._variables)
         if not self._variables:
             launcher().warm()
-
-    def stop(self) -> None:
-        """End it; what was seen by then is kept."""
-        self._stopped.set()
 
     def events(self) -> Generator[Event]:
         """Run the script, look at it, and tell what happens.
@@ -170,18 +151,14 @@ class AccountSession:
             RunError: It cannot be run; a note holds what its own code raised.
         """
         alone = Alone("an account", self.budget)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(alone.let_go)
             for message in alone.wait(self._stopped):
                 yield Preparing(message, waiting=True)
-            if self._stopped.is_set():
-                return
-            try:
+            if not self._stopped.is_set():
+                stack.callback(launcher().load_with, {})
                 launcher().load_with(self._variables)
                 yield from self.look()
-            finally:
-                launcher().load_with({})
-        finally:
-            alone.let_go()
 
     def look(self) -> Iterator[Event]:
         """Do the same for a caller that already holds the right to measure."""
@@ -196,10 +173,7 @@ class AccountSession:
         charges["uncontained"] = notes.get(collect.UNCONTAINED, "")
         self.finding = self._account(charges, recorded)
         if self._saves:
-            try:
-                save(self.finding, self._folder)
-            except PerfkitError as error:
-                self.unsaved = str(error)
+            self._save(self.finding)
 
     def _collect(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
         arguments = self._maker, self.budget, folder, self._limit
@@ -209,7 +183,7 @@ class AccountSession:
         try:
             while running.outcome is None and collect.SEEN not in notes:
                 running.poll(_SLICE_S)
-                if self._stopped.is_set() and not stop.exists():
+                if self._stopped.is_set():
                     # The process first writes down what it has seen.
                     stop.touch()
                 progress = notes.get(collect.PROGRESS, {})
@@ -219,31 +193,25 @@ class AccountSession:
         finally:
             running.kill("stopped", "was stopped")
         if collect.SEEN not in notes:
-            remedy = "give it a larger budget"
-            raise failure.run_error(
-                notes, running.outcome or "stopped", running.message, remedy
-            )
+            how = running.outcome or "stopped", running.message
+            raise failure.run_error(notes, *how, "give it a larger budget")
         return notes
 
     def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
         yield Preparing("Charging every second to a line")
         ended = in_process(functools.partial(charged, folder), _CHARGING_S)
         if CHARGED not in ended.notes:
+            why = f"that {ended.message or 'took too long'}"
             raise RunError(
-                "perfkit could not read its samples of the training: that "
-                f"{ended.message or 'took too long'}."
+                f"perfkit could not read its samples of the training: {why}."
             )
         charges: dict[str, Any] = ended.notes[CHARGED]
         return charges
 
     def _account(self, charges: dict[str, Any], recorded: str) -> Account:
         names = LineNames(self._maker, with_text=self._source)
-        lines, index = _lines(charges, names)
-        charges["places"] = [*index]
-        stages = tuple(
-            Stage(line=index.get(tuple(stage.pop("place") or ()), -1), **stage)
-            for stage in charges["stages"][:_MOST_STAGES]
-        )
+        lines = tuple(_as_seen(line, names) for line in charges["lines"])
+        index = {place: number for number, place in enumerate(charges["places"])}
         account = Account(
             training=name_of(self._maker),
             recorded=recorded,
@@ -252,7 +220,6 @@ class AccountSession:
             verdict=Verdict(headline=""),
             error=anonymize(charges["error"]) if charges["error"] else "",
             lines=lines,
-            stages=stages,
             epochs_s=tuple(end - begin for begin, end in charges["epochs"] if end),
             growth=growth_of(charges, lines, index),
             code=digest(self._maker),
@@ -260,8 +227,8 @@ class AccountSession:
             **{name: charges[name] for name in _AS_TOLD},
         )
         account = replace(account, tips=causes.tips(account, charges))
-        visible = [line for line in lines if account.share(line.total_s) >= _SHOWN]
         if self._source:
+            visible = (o for o in lines if account.share(o.total_s) >= _SHOWN)
             files = (names.of_cell, *(file for file, _ in index))
             account = replace(account, text=_around(visible, files, names))
         return replace(account, verdict=verdict(account))
@@ -273,14 +240,9 @@ def charged(folder: str) -> Iterator[Note]:
 
 
 def _doing(progress: dict[str, Any]) -> str:
-    rows = progress.get("rows")
-    if not rows:
-        return "Running the script as it is"
-    parts = (
-        f"{Path(file).name}:{line} {units.percent(share)}"
-        for file, line, share in rows[:3]
-    )
-    return f"So far: {', '.join(parts)}"
+    rows = progress.get("rows", ())[:3]
+    parts = (f"{Path(file).name}:{n} {units.percent(share)}" for file, n, share in rows)
+    return f"So far: {', '.join(parts)}" if rows else "Running the script as it is"
 
 
 def _around(
@@ -291,10 +253,8 @@ def _around(
     # Several may have that name.
     paths.pop(OTHER_CELL, None)
     around: dict[str, dict[str, str]] = {}
-    for line in lines:
-        file = paths.get(line.file)
-        if file is None:
-            continue
+    for line in (line for line in lines if line.file in paths):
+        file = paths[line.file]
         start = (names.cells_of(file) or (1,))[line.cell - 1] if line.cell else 1
         texts = around.setdefault(f"{line.file}#{line.cell}", {})
         for number in range(max(1, line.line - _AROUND), line.line + _AROUND + 1):
@@ -304,55 +264,8 @@ def _around(
     return around
 
 
-def _lines(
-    charges: dict[str, Any], names: LineNames
-) -> tuple[tuple[Line, ...], dict[tuple[Any, ...], int]]:
-    """Return the most expensive lines, and the index of each by its place."""
-    once = {(file, line): spent for file, line, spent in charges["once"]}
-    rows = [row for row in charges["rows"] if row["place"]]
-    rows = sorted(rows, key=lambda row: -sum(row["seconds"].values()))[:_MOST_LINES]
-    lines = tuple(_line(row, names, once, charges["signatures"]) for row in rows)
-    return lines, {tuple(row["place"]): number for number, row in enumerate(rows)}
-
-
-def _line(
-    row: dict[str, Any], names: LineNames, once: dict[Any, float], signatures: list[Any]
-) -> Line:
-    place: tuple[str, int] = tuple(row["place"])
-    file, cell, number = names.locate(*place)
-    # Both in the seconds of the windows.
-    traced, parts = sum(row["parts"].values()), row["parts"]
-    calls = sorted(row["calls"].items(), key=lambda call: -call[1][1])
-    return Line(
-        file=file,
-        cell=cell,
-        line=number,
-        code=names.code(*place).rstrip()[:200],
-        seconds={k: s for k, s in row["seconds"].items() if s > 0},
-        calls=tuple(
-            Call(name=name, count=int(count), seconds=spent)
-            for name, (count, spent) in calls[:8]
-        ),
-        types=tuple((name, n) for name, (n, _) in row["types"].items()),
-        parts=tuple(sorted(parts, key=lambda part: -parts[part])[:8]),
-        backward=row["backward_s"] / traced if traced else 0.0,
-        traces=tuple(
-            Retraced(**trace, because=_changed(signatures, trace["name"]))
-            for trace in row["traces"][:4]
-        ),
-        stages=tuple(n for n in row["stages"][:50] if n < _MOST_STAGES),
-        once_s=once.get(place, 0.0),
-        **{name: row[name] for name in _OF_ROWS},
-    )
-
-
-def _changed(signatures: list[Any], name: str) -> tuple[str, ...]:
-    """Return a few changes of arguments between traces of a function."""
-    traces = [arguments for function, arguments in signatures if function == name]
-    changes = (
-        f"{argument}: {before.get(argument)}, then {words}"
-        for before, after in itertools.pairwise(traces)
-        for argument, words in after.items()
-        if before.get(argument) != words
-    )
-    return tuple(dict.fromkeys(changes))[:_MOST_CHANGES]
+def _as_seen(line: Line, names: LineNames) -> Line:
+    """A line as its reader knows it: by the name of its file, and with its code."""
+    file, cell, number = names.locate(line.file, line.line)
+    code = names.code(line.file, line.line).rstrip()[:200]
+    return replace(line, file=file, cell=cell, line=number, code=code)

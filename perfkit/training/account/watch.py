@@ -21,15 +21,9 @@ from types import FrameType
 from typing import Any
 
 from perfkit.findings.account import READ_EVERY
+from perfkit.training.account import places
 from perfkit.training.account.memory import MemoryReadings, fills_up
-from perfkit.training.account.places import (
-    Kind,
-    Place,
-    Places,
-    note_makers,
-    outwards,
-    place_of,
-)
+from perfkit.training.account.places import Kind, Place, outwards, place_of
 from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.loop import LIBRARIES, package_at
 from perfkit.training.diagnose.tracing import Tracing
@@ -56,7 +50,10 @@ JACOBIAN, _JACOBIANS = "jacobian", ("jacobian", "batch_jacobian")
 ENOUGH_UPDATES = 20
 
 
-# Where an operation of a graph comes from; see ``graph.Graphs``.
+# Of an operation in a graph: the innermost line of the user's that made it; how many
+# layers of Keras that line called, one within the other; whether Keras's own loop made
+# it; the elements of its result, 0 for unknown; what of Keras made it, such as
+# ``"metric"``; and the product or convolution that it may be fused with.
 Origin = tuple[Place | None, int, bool, int, str, str]
 
 
@@ -65,12 +62,10 @@ class Trace:
     """A function that was traced, and all that it calls.
 
     Attributes:
-        name: Of the function.
         place: The line that called for it.
-        seconds: It took.
         at: When it began, on ``time.perf_counter``.
         trains: Whether gradients are taken in it.
-        backward: How often each line asked for gradients while it was traced.
+        backward: Lines that asked for gradients while it was traced, one for each time.
     """
 
     name: str
@@ -85,6 +80,8 @@ class Trace:
 class Watch:
     """Hears what a script does; to be put in place before it runs.
 
+    Nothing here holds what the training would let go of: memory would not come back.
+
     Attributes:
         makers: Lines that made an object, by its kind and name.
         stages: Lines and kinds of the stages of ``tf.data``, by their number.
@@ -93,12 +90,9 @@ class Watch:
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
         epochs: Seconds on ``time.perf_counter`` at which each epoch began and ended.
-        memory: Read at the ends of epochs, fits and passes over the data.
         models: How many each line made.
         new_models: How many a line had made in a loop since the training began.
-        optimizers: Updates of each, as far as they were counted. Nothing here holds
-            what the training would let go of: its memory would not come back.
-        is_tracing: Whether a function is being traced now.
+        optimizers: Updates of each, as far as they were counted.
         steps: Of ``fit``, as its callbacks count them.
         trained_at: When gradients were taken for the first time; 0.0 for never.
         gradients: How often they were taken outside of a graph.
@@ -107,7 +101,6 @@ class Watch:
         float16: The policy that has processors compute in float16; "" for none.
     """
 
-    places: Places
     makers: dict[tuple[str, str], Place] = field(default_factory=dict)
     callbacks: dict[int, Place] = field(default_factory=dict)
     stages: list[tuple[Place | None, str]] = field(default_factory=list)
@@ -137,16 +130,22 @@ class Watch:
         import keras
         import tensorflow as tf
 
-        note_makers(self.places, self.note_made)
+        places.note_makers(self.note_made)
         for owner in (keras.Model, type(tf.function(lambda: None))):
             self._count_calls(owner)
-        self._note_datasets(tf.data.Dataset)
-        self._note_epochs(keras.callbacks.CallbackList)
+        self._name_stages(tf.data.Dataset)
+        _hook(tf.data.Dataset, "__iter__", before=self._note_pass)
+        epochs, tape = keras.callbacks.CallbackList, tf.GradientTape
+        _hook(epochs, "on_epoch_begin", before=self._begin_epoch)
+        _hook(epochs, "on_epoch_end", after=self._end_epoch)
+        _hook(epochs, "on_train_batch_end", before=self._count_step)
         for name in ("gradient", *_JACOBIANS):
-            self._note_gradients(tf.GradientTape, name)
+            # The sampler skips the frames of hooks, so that it finds ``gradient``.
+            _hook(tape, name, before=self._note_gradient)
         for name in _JACOBIANS:
-            setattr(tf.GradientTape, name, _marked(getattr(tf.GradientTape, name)))
-        self._note_tapes(tf.GradientTape)
+            setattr(tape, name, _marked(getattr(tape, name)))
+        _hook(tape, "__enter__", before=lambda tape: self._tapes().append(tape))
+        _hook(tape, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
         _scope_penalties(keras.layers.Layer)
         settings.note_setters(self._note_setting)
         self._note_padding(keras.src.utils.sequence_utils.pad_sequences)
@@ -180,7 +179,7 @@ class Watch:
             "definitions": {
                 trace.name: trace.definition
                 for trace in anew
-                if trace.definition and self.places.is_own(trace.definition[0])
+                if trace.definition and places.is_own(trace.definition[0])
             },
             "operations": {name: {**parts} for name, parts in _pairs(self.operations)},
             "frozen": [*dict.fromkeys(self._frozen())],
@@ -221,117 +220,91 @@ class Watch:
             return
         if kind == "callback":
             self.callbacks.setdefault(id(item), place)
-        else:
-            name = str(getattr(item, "name", ""))
-            self.makers.setdefault((kind, name), place)
-            if kind == "layer":
-                self.layers[name] = weakref.ref(item)
-                self.classes[name] = type(item).__name__
-                if hasattr(item, "train_step"):
-                    self.models[place] += 1
-                    asking = self.places.asking(sys._getframe(1), item)
-                    if self.trained_at and asking:
-                        self.new_models[asking] += 1
+            return
+        name = str(getattr(item, "name", ""))
+        self.makers.setdefault((kind, name), place)
+        if kind == "layer":
+            self.layers[name] = weakref.ref(item)
+            self.classes[name] = type(item).__name__
+            if hasattr(item, "train_step"):
+                self.models[place] += 1
+                asking = places.asking(sys._getframe(1), item)
+                if self.trained_at and asking:
+                    self.new_models[asking] += 1
         if kind == "optimizer":
             self.optimizers[weakref.ref(item)] = 0
 
     def _count_calls(self, owner: Any) -> None:
         # Of what is inherited that of Keras's own bases alone.
         for name in dir(owner):
-            original: Any = getattr(owner, name, None)
             public = not name.startswith("_") or name == "__call__"
             bare = isinstance(vars(owner).get(name), staticmethod | classmethod)
-            if public and hasattr(original, "__code__") and not bare:
-                setattr(owner, name, self._counting(name, original))
+            if public and hasattr(getattr(owner, name, None), "__code__") and not bare:
+                end = functools.partial(self._note_end, name)
+                after = {"after": end} if name in READ_EVERY else {}
+                _hook(owner, name, functools.partial(self._note_call, name), **after)
 
-    def _counting(self, name: str, original: Callable[..., Any]) -> Any:
-        places, calls, compiled = self.places, self.calls, name == "compile"
+    def _caller(self) -> Place | None:
+        """The line of the user's that called what is hooked; None for a library's."""
+        frame = sys._getframe(3)
+        return place_of(frame) if places.role(frame.f_code) == Kind.USER else None
 
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
-            if places.role(frame.f_code) != Kind.USER:
-                return original(*args, **kwargs)
-            place = place_of(frame)
-            calls[place, name] += 1
-            if compiled:
+    def _note_call(self, name: str, *_: Any) -> None:
+        if place := self._caller():
+            self.calls[place, name] += 1
+            if name == "compile":
                 self.makers["compile", ""] = place
-            returned = original(*args, **kwargs)
-            if name in READ_EVERY:
-                self.memory.note_end(name, place)
-            return returned
 
-        return call
+    def _note_end(self, name: str, *_: Any) -> None:
+        if place := self._caller():
+            self.memory.note_end(name, place)
 
-    def _note_datasets(self, owner: Any) -> None:
+    def _name_stages(self, owner: Any) -> None:
         plain = owner._metadata
 
         def metadata(dataset: Any) -> Any:
             options = plain.fget(dataset)
-            place = self.places.place(sys._getframe(1))
+            place = places.place(sys._getframe(1))
             options.name = f"{STAGE}{len(self.stages)}".encode()
             self.stages.append((place, type(dataset).__name__))
             return options
 
         owner._metadata = property(metadata)
-        iterate = owner.__iter__
 
-        # The sampler skips frames of this name.
-        @functools.wraps(iterate)
-        def call(dataset: Any) -> Any:
-            # A pass of the user's own begins where the one before it has ended; one of
-            # Keras's is in a ``fit``.
-            for frame in outwards(sys._getframe(1)):
-                if self.places.role(frame.f_code) == Kind.USER:
-                    place = place_of(frame)
-                    self.memory.note_end("pass", place)
-                    self.iterators[place] += 1
-                    break
-                if package_at(frame) in LIBRARIES:
-                    break
-            return iterate(dataset)
+    def _note_pass(self, _: Any) -> None:
+        # A pass of the user's own begins where the one before it has ended; one of
+        # Keras's is in a ``fit``.
+        for frame in outwards(sys._getframe(1)):
+            if places.role(frame.f_code) == Kind.USER:
+                place = place_of(frame)
+                self.memory.note_end("pass", place)
+                self.iterators[place] += 1
+                break
+            if package_at(frame) in LIBRARIES:
+                break
 
-        owner.__iter__ = call
+    def _begin_epoch(self, *_: Any) -> None:
+        self.epochs.append([time.perf_counter(), 0.0])
 
-    def _note_epochs(self, owner: Any) -> None:
-        def begin(*_: Any) -> None:
-            self.epochs.append([time.perf_counter(), 0.0])
+    def _end_epoch(self, *_: Any) -> None:
+        if self.epochs:
+            self.epochs[-1][1] = time.perf_counter()
+            self.memory.note_end("epoch", places.place(sys._getframe(1)))
 
-        def end(*_: Any) -> None:
-            if self.epochs:
-                self.epochs[-1][1] = time.perf_counter()
-                self.memory.note_end("epoch", self.places.place(sys._getframe(1)))
+    def _count_step(self, *_: Any) -> None:
+        self.steps += 1
 
-        def step(*_: Any) -> None:
-            self.steps += 1
-
-        _hook(owner, "on_epoch_begin", before=begin)
-        _hook(owner, "on_epoch_end", after=end)
-        _hook(owner, "on_train_batch_end", before=step)
-
-    def _note_gradients(self, owner: Any, name: str) -> None:
-        original = getattr(owner, name)
-
-        # The sampler skips frames of this name, so that it finds ``gradient``.
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.trained_at = self.trained_at or time.perf_counter()
-            trace = getattr(self._within, "trace", None)
-            if trace is not None:
-                trace.trains = True
-                others = [tape for tape in self._tapes() if tape is not args[0]]
-                # A derivative of a derivative is no pass that could be spared.
-                if not others and (place := self._traced_place()):
-                    trace.backward.append(place)
-            else:
-                self.gradients += 1
-            return original(*args, **kwargs)
-
-        setattr(owner, name, call)
-
-    def _note_tapes(self, owner: Any) -> None:
-        _hook(owner, "__enter__", before=lambda tape: self._tapes().append(tape))
-        _hook(owner, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
+    def _note_gradient(self, tape: Any, *_: Any) -> None:
+        self.trained_at = self.trained_at or time.perf_counter()
+        trace = getattr(self._within, "trace", None)
+        if trace is None:
+            self.gradients += 1
+            return
+        trace.trains = True
+        others = [other for other in self._tapes() if other is not tape]
+        # A derivative of a derivative is no pass that could be spared.
+        if not others and (place := self._traced_place()):
+            trace.backward.append(place)
 
     def _tapes(self) -> list[Any]:
         """The tapes that record in this thread."""
@@ -342,13 +315,11 @@ class Watch:
         """The line of the user's at work, where AutoGraph has rewritten it too."""
         stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
         frames = reversed(_frames(stack.extract_stack()))
-        return next(
-            ((f.filename, f.lineno) for f in frames if self.places.is_own(f.filename)),
-            None,
-        )
+        lines = ((frame.filename, frame.lineno) for frame in frames)
+        return next((at for at in lines if places.is_own(at[0])), None)
 
     def _note_setting(self, name: str, frame: FrameType) -> None:
-        if place := self.places.place(frame):
+        if place := places.place(frame):
             self.setters[name] = place
         if name in settings.FLOAT16_POLICY.setters:
             # Keras keeps it for each thread apart.
@@ -358,7 +329,7 @@ class Watch:
         @functools.wraps(original)
         def pad(sequences: Any, *args: Any, **kwargs: Any) -> Any:
             padded = original(sequences, *args, **kwargs)
-            place = self.places.place(sys._getframe(1))
+            place = places.place(sys._getframe(1))
             rows, length = padded.shape[:2]
             if place and rows and length:
                 filled = sum(min(len(sequence), length) for sequence in sequences)
@@ -375,12 +346,11 @@ class Watch:
         @functools.wraps(original)
         def traced(name: str, *args: Any, **kwargs: Any) -> Any:
             within = self._within
-            outer = getattr(within, "trace", None)
-            if outer is not None:
+            if getattr(within, "trace", None) is not None:
                 graph = original(name, *args, **kwargs)
                 within.graphs.append(graph)
                 return graph
-            place = self.places.place(sys._getframe(1))
+            place = places.place(sys._getframe(1))
             within.trace = trace = Trace(str(name), place, time.perf_counter())
             within.graphs = graphs = []
             self.is_tracing = True
@@ -392,25 +362,21 @@ class Watch:
                 self.is_tracing = False
                 trace.seconds = time.perf_counter() - trace.at
                 self.traces.append(trace)
-            self._harvest(trace, graphs)
-            return graph
-
-        return traced
-
-    def _harvest(self, trace: Trace, graphs: list[Any]) -> None:
-        """Note the line of each operation of a trace; the graphs are not kept."""
-        operations = self.operations.setdefault(trace.name, {})
-        for graph in graphs:
-            for operation in graph.get_operations():
+            # The line of each operation is noted, and no graph is kept.
+            operations = self.operations.setdefault(trace.name, {})
+            for operation in (o for graph in graphs for o in graph.get_operations()):
                 name = operation.name
                 if name not in operations and len(operations) < _MOST_OPERATIONS:
                     operations[name] = self._charged(operation)
+            return graph
+
+        return traced
 
     def _charged(self, operation: Any) -> Origin:
         place, layers, in_fit, part = None, 0, False, ""
         for frame in reversed(_frames(operation.traceback)):
             file = frame.filename
-            if self.places.is_own(file):
+            if places.is_own(file):
                 place = file, frame.lineno
                 break
             if file.endswith(_LAYER):
@@ -508,7 +474,7 @@ def _scoped(penalty: Callable[[Any], Any], scope: str, weight: Any) -> Any:
 
 
 def _frames(stack: Any) -> list[Any]:
-    """Return the frames of an operation's traceback, a list in some versions."""
+    """Return the frames of a traceback, which is a list in some versions."""
     read = getattr(stack, "get_user_frames", None)
     return list(read() if read else stack or ())
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfkit.engine.tick import Note
 from perfkit.errors import BadParameterError
@@ -26,10 +26,7 @@ STEP = "train"
 class Marks:
     """Records a trace into a folder.
 
-    Args:
-        folder: Where to; what lies there besides is left alone.
-        all_operations: Whether every operation is recorded, not only those that
-            TensorFlow considers expensive.
+    ``all_operations`` records those, too, that TensorFlow considers cheap.
     """
 
     def __init__(self, folder: str, *, all_operations: bool = False) -> None:
@@ -39,24 +36,20 @@ class Marks:
         """Begin to record; another profiler in this training is refused."""
         import tensorflow as tf
 
+        # None for TensorFlow's own levels: operations, and no Python calls.
+        options = None
+        if self._all_operations:
+            levels = {"host_tracer_level": 3, "python_tracer_level": 0}
+            levels |= {"device_tracer_level": 1, "delay_ms": 0}
+            indices = {name: _Index(level) for name, level in levels.items()}
+            options = tf.profiler.experimental.ProfilerOptions(**indices)
         try:
-            tf.profiler.experimental.start(self._folder, options=self._options())
+            tf.profiler.experimental.start(self._folder, options=options)
         except tf.errors.AlreadyExistsError:
             raise BadParameterError(
                 "Another profiler runs in this training; remove it, such as the "
                 "profile_batch of a TensorBoard callback."
             ) from None
-
-    def _options(self) -> Any:
-        """None for TensorFlow's own levels: operations, and no Python calls."""
-        import tensorflow as tf
-
-        if not self._all_operations:
-            return None
-        levels = {"host_tracer_level": 3, "python_tracer_level": 0}
-        defaults = {"device_tracer_level": 1, "delay_ms": 0}
-        indices = {name: _Index(level) for name, level in (levels | defaults).items()}
-        return tf.profiler.experimental.ProfilerOptions(**indices)
 
     def stop(self) -> None:
         """End, and write the trace."""
@@ -69,11 +62,6 @@ class Marks:
         import tensorflow as tf
 
         return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the trace."""
-        return sum(path.stat().st_size for path in traces(self._folder))
 
 
 @dataclass(frozen=True)
@@ -97,8 +85,7 @@ _FEWEST_WARM, _WARM_S, _MOST_WARM = 3, 1.5, 100
 _SIDE_S, _MOST_BLOCKS = 2.0, 10
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What the next step is for.
 
     A step that is traced has a ``number``. After the ``last`` of several the device has
@@ -107,17 +94,6 @@ class Request:
 
     number: int | None = None
     last: bool = False
-
-
-def _warm_up() -> Generator[Request, float, float]:
-    """Ask for steps until they are warm; returns the seconds of the last one."""
-    count, spent = 0, 0.0
-    while count < _FEWEST_WARM or (spent < _WARM_S and count < _MOST_WARM):
-        spent += yield Request()
-        count += 1
-    # What a device still has to do for these steps must not count for the next ones.
-    yield Request(last=True)
-    return (yield Request(last=True))
 
 
 class Course:
@@ -150,16 +126,21 @@ class Course:
 
     def _follow(self) -> Generator[Request, float, None]:
         """Ask for one step after another; each is answered by its seconds."""
-        usual = yield from _warm_up()
+        count, spent = 0, 0.0
+        while count < _FEWEST_WARM or (spent < _WARM_S and count < _MOST_WARM):
+            spent += yield Request()
+            count += 1
+        # What a device still has to do for these must not count for the next ones.
+        yield Request(last=True)
+        usual = yield Request(last=True)
         block_s = self._steps * usual or _SIDE_S
-        blocks = range(max(1, min(_MOST_BLOCKS, int(_SIDE_S / block_s))))
-        for _ in blocks:
-            self.untraced.append(sum((yield from self._block())) / self._steps)
-        self._profiler.start()
-        traced = yield from self._block(traced=True)
-        self._profiler.stop()
-        self.traced = traced
-        for _ in blocks:
+        blocks = max(1, min(_MOST_BLOCKS, int(_SIDE_S / block_s)))
+        for number in range(2 * blocks):
+            if number == blocks:
+                self._profiler.start()
+                traced = yield from self._block(traced=True)
+                self._profiler.stop()
+                self.traced = traced
             self.untraced.append(sum((yield from self._block())) / self._steps)
 
     def _block(self, *, traced: bool = False) -> Generator[Request, float, list[float]]:
@@ -172,12 +153,11 @@ class Course:
 
     def begin(self) -> None:
         """A step begins."""
-        if self._began is not None or self.over:
-            # The data ended where this step was to begin: it begins with the next ones.
-            return
-        self._began = self._clock()
-        if self._request.number is not None:
-            self._mark.enter_context(self._profiler.mark(self._request.number))
+        # The data may have ended where it was to begin: it begins with the next ones.
+        if self._began is None and not self.over:
+            self._began = self._clock()
+            if self._request.number is not None:
+                self._mark.enter_context(self._profiler.mark(self._request.number))
 
     def end(self) -> None:
         """The step has ended."""
@@ -204,26 +184,20 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
     import tensorflow as tf
 
     contain(maker, folder)
-    marks = Marks(folder)
-    course = Course(steps, marks, wait)
+    course = Course(steps, Marks(folder), wait)
     at_a_time = _run(maker, course)
+    if not course.made:
+        why = "The training made no step, because its data are empty or used up."
+        raise BadParameterError(why)
     if not course.traced:
         raise BadParameterError(
             f"The data ended after {course.made} steps, before {steps} could be "
             "traced; ask for fewer steps, or repeat the data."
-            if course.made
-            else "The training made no step, because its data are empty or used up."
         )
-    yield Note(
-        STEPPED,
-        {
-            "untraced_s": course.untraced,
-            "traced_s": course.traced,
-            "at_a_time": at_a_time,
-            "gpus": len(tf.config.list_physical_devices("GPU")),
-            "bytes": marks.size,
-        },
-    )
+    seen = {"untraced_s": course.untraced, "traced_s": course.traced}
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    size = sum(path.stat().st_size for path in traces(folder))
+    yield Note(STEPPED, seen | {"at_a_time": at_a_time, "gpus": gpus, "bytes": size})
 
 
 def _run(maker: Callable[[], Any], course: Course) -> int:
@@ -244,38 +218,33 @@ def _fit(training: Training, course: Course) -> None:
     """Train with ``fit``; a step is a batch with all that callbacks do for it."""
     from keras.callbacks import LambdaCallback
 
-    total = first_epoch = 0
+    epochs_steps: list[int] = []
 
-    def end() -> None:
+    def end(*_: Any, **__: Any) -> None:
         course.end()
         if course.over:
             raise Left
 
-    def end_epoch() -> None:
-        nonlocal total, first_epoch
-        steps, total = course.made - total, course.made
-        first_epoch = first_epoch or steps
+    def end_epoch(*_: Any, **__: Any) -> None:
+        steps = course.made - sum(epochs_steps)
+        epochs_steps.append(steps)
         # Of a generator that is used up Keras has kept the first batch or two.
-        if not steps or (training.kind == "generator" and 2 * steps < first_epoch):
+        if not steps or (training.kind == "generator" and 2 * steps < epochs_steps[0]):
             raise Left
 
-    first = LambdaCallback(on_train_batch_begin=lambda batch, logs: course.begin())
-    last = LambdaCallback(
-        on_train_batch_end=lambda batch, logs: end(),
-        on_epoch_end=lambda epoch, logs: end_epoch(),
-    )
+    first = LambdaCallback(on_train_batch_begin=lambda *_, **__: course.begin())
+    last = LambdaCallback(on_train_batch_end=end, on_epoch_end=end_epoch)
     # Steps are looked at, and no validation: it has none of these marks.
     training.arguments["validation_freq"] = _ENDLESS
-    epochs = training.epochs or 1
-    callbacks = prepare_callbacks(training.arguments["callbacks"], epochs)
+    callbacks = training.arguments["callbacks"]
+    callbacks = prepare_callbacks(callbacks, training.epochs or 1)
     training.fit([first, *callbacks, last], epochs=_ENDLESS)
 
 
 class Looped:
     """Hears of the steps of a loop of the user's own, which never gets to its end.
 
-    Attributes:
-        begun: Whether there is a loop at all.
+    ``begun`` says whether there is a loop at all.
     """
 
     def __init__(self, course: Course) -> None:

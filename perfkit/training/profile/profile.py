@@ -10,10 +10,10 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from perfkit import __version__
 from perfkit.engine.alone import Alone
@@ -24,7 +24,6 @@ from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
-from perfkit.machine.record import Machine
 from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
@@ -85,34 +84,24 @@ def profile(
             tables, failed = read(folder)
     finally:
         alone.let_go()
-    profile = gathered(
-        notes,
-        tables,
-        failed,
-        machine=machine(),
-        training=name_of(make),
-        recorded=recorded,
-        xprof=xprof,
-    )
-    return replace(profile, code=digest(make))
+    about = {"training": name_of(make), "recorded": recorded, "code": digest(make)}
+    return gathered(notes, tables, failed, machine=machine(), xprof=xprof, **about)
 
 
 def notes_of(ended: Started) -> dict[str, Any]:
     """The notes of a training that was stepped through; ``RunError`` if it was not."""
-    if STEPPED in ended.notes:
-        notes: dict[str, Any] = ended.notes[STEPPED]
-        return notes
-    remedy = "trace fewer steps, or give a longer timeout"
-    outcome = ended.outcome or "crashed"
-    raise failure.run_error(ended.notes, outcome, ended.message, remedy)
+    if STEPPED not in ended.notes:
+        remedy = "trace fewer steps, or give a longer timeout"
+        outcome = ended.outcome or "crashed"
+        raise failure.run_error(ended.notes, outcome, ended.message, remedy)
+    return dict(ended.notes[STEPPED])
 
 
 def _check(steps: int, timeout: float) -> None:
     is_whole = isinstance(steps, int) and not isinstance(steps, bool)
     if not is_whole or not 1 <= steps <= MOST_STEPS:
-        raise BadParameterError(
-            f"steps is {steps!r}; give a whole number from 1 to {MOST_STEPS}."
-        )
+        remedy = f"give a whole number from 1 to {MOST_STEPS}"
+        raise BadParameterError(f"steps is {steps!r}; {remedy}.")
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 1 <= timeout <= 86_400:
         raise BadParameterError(f"timeout is {timeout!r}; give seconds from 1.")
@@ -134,8 +123,7 @@ def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
     """Read the tables of the trace in a folder, each in a process that may crash.
 
     Returns:
-        The tables as xprof gives them, JSON, by tool; and in a sentence why there is
-        none, by tool.
+        The tables as xprof gives them, JSON, and in a sentence why there is none.
     """
     tables, failed = dict[str, str](), dict[str, str]()
     for tool in TOOLS:
@@ -156,10 +144,6 @@ def _table(folder: str, tool: str) -> Iterator[Note]:
     yield Note(tool, (data.decode() if isinstance(data, bytes) else data) or "")
 
 
-Made = TypeVar("Made")
-Reader = Callable[[str], tuple[Made, ...]]
-Rows = list[dict[str, Any]]
-
 _IDLE, _DEVICE = "IDLE", "device compute"
 _PARTS = {
     "deviceComputeTimeMs": _DEVICE,
@@ -176,70 +160,63 @@ _WHOLE, _TIME = "stepTimeMs", "TimeMs"
 _WRONG = (LookupError, TypeError, ValueError, AttributeError)
 
 
-def _reader(understand: Callable[[Any], Iterable[Made]]) -> Reader[Made]:
-    """Let it read the text of a table, and refuse in a sentence what is none."""
-
-    @functools.wraps(understand)
-    def read(text: str) -> tuple[Made, ...]:
-        try:
-            return tuple(understand(json.loads(text)))
-        except _WRONG as error:
-            raise BadFileError(
-                "xprof gave a table that this perfkit cannot read "
-                f"({type(error).__name__}: {str(error)[:80]})."
-            ) from None
-
-    return read
+def _step(row: dict[str, Any]) -> ProfiledStep:
+    parts = {
+        _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
+        for name, value in row.items()
+        if name.endswith(_TIME) and name != _WHOLE
+    }
+    seconds = float(row[_WHOLE]) / 1e3
+    return ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
 
 
-@_reader
-def steps(data: Any) -> Iterable[ProfiledStep]:
-    """The steps, taken apart."""
-    for row in _rows(data, "stepnum"):
-        parts = {
-            _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
-            for name, value in row.items()
-            if name.endswith(_TIME) and name != _WHOLE
-        }
-        seconds = float(row[_WHOLE]) / 1e3
-        yield ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
+def _stage(row: dict[str, Any]) -> Stage:
+    return Stage(
+        name=str(row["opName"]),
+        category=str(row["category"]),
+        count=int(row["count"]),
+        total_s=float(row["timeInMs"]) / 1e3,
+        self_s=float(row["selfTimeInMs"]) / 1e3,
+    )
 
 
-@_reader
-def stages(data: Any) -> Iterable[Stage]:
-    """The stages of the input, the most expensive first."""
-    pipeline = [
-        Stage(
-            name=str(row["opName"]),
-            category=str(row["category"]),
-            count=int(row["count"]),
-            total_s=float(row["timeInMs"]) / 1e3,
-            self_s=float(row["selfTimeInMs"]) / 1e3,
-        )
-        for row in _rows(data, "opName")
-    ]
-    return sorted(pipeline, key=lambda stage: -stage.self_s)
+def _op(row: dict[str, Any]) -> Op:
+    return Op(
+        name=str(row["operation"]),
+        type=str(row["type"]),
+        device="host" if str(row["host_or_device"]).lower() == "host" else "device",
+        count=int(row["occurrences"]),
+        total_s=float(row["total_time"]) / 1e6,
+        self_s=float(row["total_self_time"]) / 1e6,
+    )
 
 
-@_reader
-def ops(data: Any) -> Iterable[Op]:
-    """All operations, the most expensive first; idle time is none."""
-    operations = [
-        Op(
-            name=str(row["operation"]),
-            type=str(row["type"]),
-            device="host" if str(row["host_or_device"]).lower() == "host" else "device",
-            count=int(row["occurrences"]),
-            total_s=float(row["total_time"]) / 1e6,
-            self_s=float(row["total_self_time"]) / 1e6,
-        )
-        for row in _rows(data, "operation")
-    ]
-    working = (op for op in operations if op.type != _IDLE)
-    return sorted(working, key=lambda op: -op.self_s)
+# What each table of a profile is read from, a column that it has, and how.
+TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Any]]] = {
+    "steps": (STEPS, "stepnum", _step),
+    "stages": (STEPS, "opName", _stage),
+    "ops": (OPS, "operation", _op),
+}
 
 
-def _rows(data: Any, column: str) -> Rows:
+def understand(name: str, text: str) -> tuple[Any, ...]:
+    """Return the rows of a table, the most expensive first, without idle time.
+
+    Raises:
+        BadFileError: The text is no such table.
+    """
+    _, column, record_of = TABLES[name]
+    try:
+        records = map(record_of, _rows(json.loads(text), column))
+        working = (row for row in records if getattr(row, "type", "") != _IDLE)
+        return tuple(sorted(working, key=lambda row: -getattr(row, "self_s", 0.0)))
+    except _WRONG as error:
+        reason = f"{type(error).__name__}: {str(error)[:80]}"
+        message = f"xprof gave a table that this perfkit cannot read ({reason})."
+        raise BadFileError(message) from None
+
+
+def _rows(data: Any, column: str) -> list[dict[str, Any]]:
     """The rows of the last table that has a column, by the ids of its columns."""
     for table in reversed(data if isinstance(data, list) else [data]):
         ids = [c["id"] for c in table.get("cols", ())]
@@ -249,12 +226,6 @@ def _rows(data: Any, column: str) -> Rows:
     raise LookupError(f"there is no column {column}")
 
 
-# What each table of a profile is read from, and how.
-_READERS: dict[str, tuple[str, Reader[Any]]] = {
-    "steps": (STEPS, steps),
-    "stages": (STEPS, stages),
-    "ops": (OPS, ops),
-}
 # More than any reader looks at; eager trainings name thousands of operations.
 MOST = 500
 _NO_STEPS = "xprof found no whole step in the trace; trace more of them."
@@ -265,28 +236,20 @@ _NO_DEVICE = (
 
 
 def gathered(
-    notes: dict[str, Any],
-    tables: dict[str, str],
-    failed: dict[str, str],
-    *,
-    machine: Machine,
-    training: str,
-    recorded: str,
-    xprof: str,
+    notes: dict[str, Any], tables: dict[str, str], failed: dict[str, str], **about: Any
 ) -> Profile:
     """Make a profile; what is not there is told in a sentence, and the rest is there.
 
     ``notes`` are those of ``course.stepped``; ``tables`` are JSON and ``failed`` says
-    why there is none, both by tool.
+    why there is none, both by tool. All else is the profile's own.
     """
-    read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
-    missing = dict[str, str]()
-    for name, (tool, understand) in _READERS.items():
+    read: dict[str, tuple[Any, ...]] = dict.fromkeys(TABLES, ())
+    missing = {
+        name: failed[tool] for name, (tool, *_) in TABLES.items() if tool in failed
+    }
+    for name in (name for name in TABLES if name not in missing):
         try:
-            if tool in failed:
-                missing[name] = failed[tool]
-            else:
-                read[name] = understand(tables[tool])
+            read[name] = understand(name, tables[TABLES[name][0]])
         except BadFileError as error:
             missing[name] = str(error)
     if not read["steps"]:
@@ -296,11 +259,7 @@ def gathered(
     if notes["gpus"] and not of_device:
         missing["device"] = _NO_DEVICE
     return Profile(
-        training=training,
-        recorded=recorded,
         perfkit=__version__,
-        machine=machine,
-        xprof=xprof,
         traced_s=tuple(notes["traced_s"]),
         untraced_s=tuple(notes["untraced_s"]),
         at_a_time=notes["at_a_time"],
@@ -310,4 +269,5 @@ def gathered(
         stages=read["stages"][:MOST],
         missing=missing,
         trace_bytes=notes["bytes"],
+        **about,
     )

@@ -75,7 +75,6 @@ HOT = line(
     calls=[("predict", 300, 5.0)],
     traces=[("one_step", 9, 3.0)],
     parts=("layer dense Dense",),
-    stages=(0,),
 )
 
 
@@ -96,8 +95,7 @@ def whole():
         elements=200_000,
         backward=0.5,
     )
-    # Seen by nobody but the input's threads.
-    hidden = line(50, code="data.map(f)", input=0.05, beside_s=4.0, once_s=1.0)
+    hidden = line(50, code="data.map(f)", input=0.05)
     return account(
         HOT,
         *others,

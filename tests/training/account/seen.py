@@ -31,7 +31,8 @@ class Seen:
             **{"trained_at": TRAINED, "made": [], "stages": [], "calls": []},
             **{"traces": [], "operations": {}, "frozen": [], "signatures": []},
             **{"definitions": {}},
-            **{"settings": [], "padded": []},
+            **{"settings": [], "padded": [], "memory": [], "models": []},
+            **{"new_models": [], "iterators": [], "fills": [False, False]},
             **{"classes": {}, "epochs": [], "updates": 40, "ended": True, "error": ""},
         }
 
@@ -88,13 +89,10 @@ def whole(seen):
 
 def rows(found):
     """Seconds by kind, of each line that has any."""
-    return {
-        tuple(row["place"]): {k: s for k, s in row["seconds"].items() if s}
-        for row in found["rows"]
-        if any(row["seconds"].values())
-    }
+    every = found["lines"]
+    return {(one.file, one.line): one.seconds for one in every if one.seconds}
 
 
 def row(found, place):
     """All of one line."""
-    return next(one for one in found["rows"] if tuple(one["place"]) == place)
+    return next(one for one in found["lines"] if (one.file, one.line) == place)

@@ -8,11 +8,11 @@ import pytest
 from perfkit.findings.account import THREAD, Retraced, Stage
 from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.account.causes import CAUSES, swapped, tips
-from perfkit.training.account.causes.base import WORTH, Cause, Evidence, View
+from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
 from perfkit.training.diagnose.causes import KNOWN
 from tests.training.account.accounts import account, line
 
-BY_ID = {one.id: one for one in CAUSES}
+BY_ID = {one.tip.cause: one for one in CAUSES}
 
 
 def told(made, **more):
@@ -40,8 +40,8 @@ def stages(*kinds, line=0, given=0, out=0):
     return tuple(made)
 
 
-SLOW_INPUT = line(20, input=4.0, stages=(0,))
-LITTLE_INPUT = line(20, input=1.0, stages=(0,))
+SLOW_INPUT = line(20, input=4.0)
+LITTLE_INPUT = line(20, input=1.0)
 PREDICTS = line(set_up=3.0, computing=1.0, calls=[("predict", 300, 4.0)])
 FITS = line(set_up=3.0, computing=1.0, calls=[("fit", 40, 4.0)])
 EVALUATES = line(computing=4.0, calls=[("evaluate", 5, 4.0)])
@@ -379,10 +379,10 @@ def test_a_cause_does_not_apply_to_what_only_looks_like_it(cause, made):
     assert found(cause, made) == []
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.id)
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.tip.cause)
 def test_what_a_cause_refers_to_is_something_that_a_diagnosis_tries(cause):
     assert not cause.swap or cause.swap in KNOWN
-    assert cause.group in {"", WITHOUT_INPUT, WITHOUT_OBSERVERS}
+    assert cause.tip.group in {"", WITHOUT_INPUT, WITHOUT_OBSERVERS}
 
 
 def test_a_healthy_training_gets_no_tip():
@@ -422,8 +422,8 @@ def test_a_tip_of_little_is_none():
     def yields(seen):
         yield Evidence(lines=seen.account.lines[:1], means="It is.", share=WORTH - 0.01)
 
-    cause = Cause(id="little", applies=yields, do="Do it at {where}")
-    assert [*cause.tips(View(account=account(OWN), charges={}))] == []
+    little = cause(do="Do it at {where}")(yields)
+    assert [*little.tips(View(account=account(OWN), charges={}))] == []
 
 
 def test_a_diagnosis_learns_which_changes_the_tips_are_about():

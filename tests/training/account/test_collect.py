@@ -5,7 +5,7 @@ import pytest
 from perfkit.errors import BadParameterError
 from perfkit.training.account import collect
 from perfkit.training.account.collect import _Windows
-from perfkit.training.account.places import Kind, Places
+from perfkit.training.account.places import Kind
 from perfkit.training.account.sampler import VALIDATION, Key, Sampler
 from perfkit.training.account.watch import Watch
 from perfkit.training.diagnose.maker import InFile
@@ -47,7 +47,7 @@ def windows(tmp_path, monkeypatch):
     known = {"begun": [], "clock": clock}
     monkeypatch.setattr(collect, "time", clock)
     monkeypatch.setattr(collect, "Marks", type("Marks", (Traced,), known))
-    watch = Watch(Places())
+    watch = Watch()
     sampler = Sampler(watch, 0)
     monkeypatch.setattr(sampler, "skip", lambda: None)
     return _Windows(sampler, 30.0, tmp_path), clock, watch

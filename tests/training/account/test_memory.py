@@ -118,7 +118,7 @@ LINES = line(12), line(30)
 
 def grown(*series, models=(), lines=LINES, fills=(False, False)):
     """The growth of an account that was charged so; its lines are 12 and 30."""
-    memory = [[unit, list(FIT), ends] for unit, ends in series]
+    memory = [[unit, FIT, ends] for unit, ends in series]
     charges = {"memory": memory, "models": models, "fills": fills}
     index = {("train.py", one.line): number for number, one in enumerate(lines)}
     return growth_of(charges, lines, index)

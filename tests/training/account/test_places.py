@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import perfkit
-from perfkit.training.account.places import Places
+from perfkit.training.account.places import is_own
 
 
 def touched(path):
@@ -44,18 +44,16 @@ NO_FILES = {
 
 def test_a_script_and_its_helpers_are_the_users_own_and_no_library_is(tmp_path):
     files = {touched(tmp_path / name): own for name, own in FILES.items()} | NO_FILES
-    places = Places()
-    assert {file: places.is_own(file) for file in files} == files
+    assert {file: is_own(file) for file in files} == files
 
 
 def test_an_environment_inside_of_a_project_is_not_the_projects(tmp_path, monkeypatch):
     environment = tmp_path / "project" / ".venv"
     monkeypatch.setattr(sys, "prefix", str(environment))
-    own = Places().is_own
-    assert own(touched(tmp_path / "project" / "train.py"))
-    assert not own(touched(environment / "lib" / "python3.11" / "sitecustomize.py"))
+    assert is_own(touched(tmp_path / "project" / "train.py"))
+    assert not is_own(touched(environment / "lib" / "python3.11" / "sitecustomize.py"))
     # A script may lie beside the environment's folders.
-    assert own(touched(environment / "train.py"))
+    assert is_own(touched(environment / "train.py"))
 
 
 def test_a_project_that_is_linked_into_packages_is_told_by_where_it_lies(tmp_path):
@@ -63,7 +61,7 @@ def test_a_project_that_is_linked_into_packages_is_told_by_where_it_lies(tmp_pat
     link = tmp_path / "lib" / "site-packages" / "mine"
     link.parent.mkdir(parents=True)
     link.symlink_to(Path(real).parent)
-    assert Places().is_own(str(link / "model.py"))
+    assert is_own(str(link / "model.py"))
 
 
 def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
@@ -73,6 +71,5 @@ def test_packages_installed_into_a_folder_of_the_path_are_not_the_users(
     for folder in (target, project):
         (folder / "keras-3.0.dist-info").mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [str(project), *sys.path, str(target)])
-    own = Places().is_own
-    assert not own(touched(target / "keras" / "layers.py"))
-    assert own(touched(project / "train.py"))
+    assert not is_own(touched(target / "keras" / "layers.py"))
+    assert is_own(touched(project / "train.py"))

@@ -10,8 +10,9 @@ import threading
 
 import pytest
 
+from perfkit.training.account import places
 from perfkit.training.account import sampler as sampling
-from perfkit.training.account.places import Kind, Places
+from perfkit.training.account.places import Kind
 from perfkit.training.account.sampler import Key, Sampler
 from perfkit.training.account.watch import Watch
 
@@ -104,7 +105,7 @@ def look():
 
         def look(outer, *chains, watch=None, myself=None):
             stop = Stop(outer, *chains, myself=myself)
-            one = Sampler(watch or Watch(Places()), stop.ident)
+            one = Sampler(watch or Watch(), stop.ident)
             seen = []
             for number in range(max(1, len(chains))):
                 if number:
@@ -174,7 +175,7 @@ def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
         pass
 
     made = ModelCheckpoint()
-    watch = Watch(Places())
+    watch = Watch()
     watch.callbacks[id(made)] = (mine, 12)
     outer = [(mine, "train", 9), FIT]
     _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], watch=watch, myself=made)
@@ -185,7 +186,7 @@ def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
 
 
 def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
-    watch = Watch(Places())
+    watch = Watch()
     watch.trained_at = 5.0
     assert look([(mine, "step", 7)], watch=watch).repeats
 
@@ -194,7 +195,7 @@ def test_other_threads_of_the_users_are_seen_beside(mine):
     trains, reads = Stop([(mine, "step", 7)]), Stop([(mine, "rows", 70), CONCATENATE])
     trains.wait()
     reads.wait()
-    one = Sampler(Watch(Places()), trains.ident)
+    one = Sampler(Watch(), trains.ident)
     one._look(stacks(), 0.5)
     one._look(stacks(), 0.25)
     assert one.background[mine, 70] == pytest.approx(0.75)
@@ -220,10 +221,10 @@ def test_other_threads_of_the_users_are_seen_beside(mine):
 def test_what_other_threads_compute_is_shared_out(
     mine, monkeypatch, computed, expected
 ):
-    one = Sampler(Watch(Places()), 0)
+    one = Sampler(Watch(), 0)
     counted = iter([dict(zip("ab", computed, strict=True))])
     monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
-    monkeypatch.setattr(Places, "place_in", lambda _, stack: (mine, stack))
+    monkeypatch.setattr(places, "place_in", lambda stack: (mine, stack))
     one._look_beside({"a": 7, "b": 8}, 0.5)
     assert one.background[mine, 7] == pytest.approx(expected[0])
     assert one.background[mine, 8] == pytest.approx(expected[1])
@@ -235,7 +236,7 @@ def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it(mine):
     code = compile(source, mine, "exec")
     thread = threading.Thread(target=exec, args=(code, known))
     thread.start()
-    one, before = Sampler(Watch(Places()), thread.ident), sys.getswitchinterval()
+    one, before = Sampler(Watch(), thread.ident), sys.getswitchinterval()
     # The other thread asks for the lock at once, as it does in an account.
     sys.setswitchinterval(0.00005)
     try:
@@ -273,7 +274,7 @@ def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
     monkeypatch.setattr(sampling, "time", clock)
     stop = Stop([(mine, "step", 7)])
     stop.wait()
-    one = Sampler(Watch(Places()), stop.ident, _last=100.0)
+    one = Sampler(Watch(), stop.ident, _last=100.0)
     key = Key((mine, 7), "", Kind.PYTHON, False)
     one.sample(1.0)
     one.sample(1.0)
@@ -298,7 +299,7 @@ def test_behind_a_late_sample_waits_are_random_and_stand_for_the_usual_one(
     monkeypatch.setattr(sampling, "time", clock)
     stop = Stop([(mine, "step", 7)])
     stop.wait()
-    one = Sampler(Watch(Places()), stop.ident, _last=100.0)
+    one = Sampler(Watch(), stop.ident, _last=100.0)
     key = Key((mine, 7), "", Kind.PYTHON, False)
     clock.late = 0.5
     one.sample(1.0)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.training.account.places import Places
 from perfkit.training.account.watch import Watch, contraction
 
 ROOT = Path(__file__).parents[3]
@@ -152,7 +151,6 @@ seen = [reference() is None for reference in references]
 # The first script as it is, then watched; the others with nothing heard before.
 RUNS = """
 import json, os
-from perfkit.training.account.places import Places
 from perfkit.training.account.watch import Watch
 
 def run(file):
@@ -168,12 +166,12 @@ def heard(known):
     return told | {"steps": watch.steps, "graphs": list(watch.operations)}
 
 alone = run("train.py")["results"]
-watch = Watch(Places())
+watch = Watch()
 watch.begin()
 told = {"alone": alone, "train": heard(run("train.py"))}
-watch.__init__(watch.places)
+watch.__init__()
 told["eager"] = heard(run("eager.py"))
-watch.__init__(watch.places)
+watch.__init__()
 told["kept"] = heard(run("kept.py"))
 print("TOLD" + json.dumps(told, default=str))
 """
@@ -335,7 +333,7 @@ def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(h
 
 
 def test_what_was_heard_is_noted_while_the_training_adds_to_it():
-    watch, ended, counted = Watch(Places()), threading.Event(), itertools.count()
+    watch, ended, counted = Watch(), threading.Event(), itertools.count()
 
     def train():
         while not ended.is_set():

@@ -199,7 +199,7 @@ def test_a_table_that_ends_the_process_costs_no_other(monkeypatch):
     assert failed == {profile.STEPS: said}
 
 
-@pytest.mark.parametrize("read", [read for _, read in profile._READERS.values()])
+@pytest.mark.parametrize("name", profile.TABLES)
 @pytest.mark.parametrize(
     "text",
     [
@@ -211,6 +211,6 @@ def test_a_table_that_ends_the_process_costs_no_other(monkeypatch):
         '[{"cols": [{"id": "stepnum"}, {"id": "opName"}], "rows": [{"c": [null]}]}]',
     ],
 )
-def test_what_is_no_table_is_told_in_a_sentence(read, text):
+def test_what_is_no_table_is_told_in_a_sentence(name, text):
     with pytest.raises(BadFileError, match="xprof gave a table that this perfkit"):
-        read(text)
+        profile.understand(name, text)

@@ -20,19 +20,12 @@ _MOST = 6
 
 
 def tips(account: Account, charges: Mapping[str, Any]) -> tuple[Tip, ...]:
-    """Return the tips that apply to an account, the largest share first.
-
-    Args:
-        account: Without tips.
-        charges: What ``charge`` gives besides its lines.
-    """
-    view = View(account=account, charges=charges)
-    tips: list[Tip] = []
-    for cause in CAUSES:
-        for tip in cause.tips(view):
-            # Causes are in order: the first one that explains a line says most.
-            if not any(tip.lines[0] in earlier.lines for earlier in tips):
-                tips.append(tip)
+    """Return the tips that apply to an account, the largest share first."""
+    view, tips = View(account, charges), list[Tip]()
+    for tip in (tip for cause in CAUSES for tip in cause.tips(view)):
+        # Causes are in order: the first one that explains a line says most.
+        if not any(tip.lines[0] in earlier.lines for earlier in tips):
+            tips.append(tip)
     tips.sort(key=lambda tip: -tip.share)
     return tuple(tips[:_MOST])
 
@@ -40,4 +33,4 @@ def tips(account: Account, charges: Mapping[str, Any]) -> tuple[Tip, ...]:
 def swapped(account: Account) -> frozenset[str]:
     """Return the causes of a diagnosis that the tips of an account are about."""
     names = {tip.cause for tip in account.tips}
-    return frozenset(cause.swap for cause in CAUSES if cause.id in names and cause.swap)
+    return frozenset(o.swap for o in CAUSES if o.tip.cause in names and o.swap)

@@ -2,8 +2,8 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from perfkit import units
 from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
@@ -12,76 +12,63 @@ from perfkit.findings.account import INPUT, Account, Call, Line, Stage, Tip
 WORTH = 0.08
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """Where a cause was seen.
+class Evidence(NamedTuple):
+    """What was seen, in a sentence: the line at fault comes before those it slows."""
 
-    Attributes:
-        lines: The line at fault first, then others that take time because of it.
-        means: What was seen, in a sentence.
-        share: Of what repeats; None for what these lines take together.
-    """
-
-    lines: tuple[Line, ...]
+    lines: Iterable[Line | None]
     means: str
+    # Of what repeats; None for what these lines take together.
     share: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cause:
     """A thing that people do and that slows a training.
 
     Attributes:
-        id: Its name, such as ``"predict-per-row"``.
         applies: Finds it in an account; yields nothing where it is not there.
-        do: An imperative without its full stop; ``{where}`` is the first line.
-        fix: The lines to type.
-        mind: What doing so may cost, in a sentence; "" for nothing.
-        group: The change of a diagnosis that leaves all of it out; "" for none.
+        tip: With its name, about no lines yet; ``{where}`` is the first of them.
         swap: The cause of the changes of a diagnosis that are about it; "" for none.
     """
 
-    id: str
     applies: Callable[["View"], Iterable[Evidence]]
-    do: str
-    fix: str = ""
-    mind: str = ""
-    group: str = ""
+    tip: Tip
     swap: str = ""
 
     def tips(self, view: "View") -> Iterator[Tip]:
         """Yield a tip for each place in an account where the cause applies."""
-        for evidence in self.applies(view):
-            share = evidence.share
-            if share is None:
-                share = view.share(*evidence.lines)
-            if share < WORTH:
-                continue
-            yield Tip(
-                cause=self.id,
-                lines=tuple(map(view.account.lines.index, evidence.lines)),
-                share=min(1.0, share),
-                do=self.do.format(where=evidence.lines[0].where),
-                means=evidence.means,
-                fix=self.fix,
-                mind=self.mind,
-                group=self.group,
-            )
+        for at, means, share in self.applies(view):
+            lines = _distinct(at)
+            share = view.share(*lines) if share is None else share
+            if share >= WORTH:
+                yield replace(
+                    self.tip,
+                    lines=tuple(map(view.account.lines.index, lines)),
+                    share=min(1.0, share),
+                    do=self.tip.do.format(where=lines[0].where),
+                    means=means,
+                )
 
 
 def cause(
-    id: str, **about: str
+    id: str = "", *, swap: str = "", **about: str
 ) -> Callable[[Callable[["View"], Iterable[Evidence]]], Cause]:
-    """Make a record of a cause from the function that finds it in an account."""
-    return lambda applies: Cause(id=id, applies=applies, **about)
+    """Make a cause from the function that finds it; it has its name, with hyphens."""
+
+    def make(applies: Callable[[View], Iterable[Evidence]]) -> Cause:
+        name = id or applies.__name__.strip("_").replace("_", "-")
+        tip = Tip(cause=name, lines=(), share=0.0, means="", **about)
+        return Cause(applies, tip, swap)
+
+    return make
 
 
-def distinct(*lines: Line) -> tuple[Line, ...]:
-    """Lines without those that stand there twice."""
-    return tuple({id(line): line for line in lines}.values())
+def _distinct(lines: Iterable[Line | None]) -> list[Line]:
+    """Lines without None, and without those that stand there twice."""
+    return [*{id(line): line for line in lines if line}.values()]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class View:
     """An account, and what causes ask of it.
 
@@ -101,13 +88,11 @@ class View:
     def noted(self, name: str) -> Iterator[tuple[Line, Any]]:
         """Yield lines of which something was noted, each with that.
 
-        Args:
-            name: ``"iterators"``: how many a line made; ``"new_models"``: how many it
-                had made in a loop since the training began; ``"backward"``: times it
-                asked for gradients in one trace; ``"padded"``: which share of what it
-                gives is padding; ``"callers"``: of a layer's line, the place that calls
-                its model in a step of the user's own; ``"definitions"``: the place
-                where a function begins that the line had traced again and again.
+        ``"iterators"`` and ``"new_models"``: how many a line made, in a loop since the
+        training began; ``"backward"``: times it asked for gradients in one trace;
+        ``"padded"``: which share of what it gives is padding; ``"callers"``: of a
+        layer's line, the place that calls its model in a step of the user's own;
+        ``"definitions"``: where a function begins that it had traced again and again.
         """
         for file, number, value in self.charges.get(name, ()):
             if line := self.line_at((file, number)):
@@ -118,19 +103,16 @@ class View:
         places = map(tuple, self.charges.get("places", ()))
         return dict(zip(places, self.account.lines, strict=False))
 
-    def share(self, *lines: Line) -> float:
+    def share(self, *lines: Line | None) -> float:
         """Return the share of repeating time that these lines take together."""
-        return self.account.share(sum(line.total_s for line in distinct(*lines)))
+        return self.account.share(sum(line.total_s for line in _distinct(lines)))
 
-    def percent(self, *lines: Line) -> str:
-        """Return the share in words."""
-        return units.percent(self.share(*lines))
-
-    def spent(self, *lines: Line, on: str, share: float | None = None) -> Evidence:
+    def spent(
+        self, *lines: Line | None, on: str, share: float | None = None
+    ) -> Evidence:
         """Return as evidence that the time of these lines goes into something."""
-        percent = self.percent(*lines) if share is None else units.percent(share)
-        means = f"{percent} of the time goes into {on}."
-        return Evidence(lines=lines, means=means, share=share)
+        percent = units.percent(self.share(*lines) if share is None else share)
+        return Evidence(lines, f"{percent} of the time goes into {on}.", share)
 
     def hot(self, share: float = WORTH) -> Iterator[Line]:
         """Yield lines that take at least this share, the most expensive first."""
@@ -143,9 +125,10 @@ class View:
             if call and call.count >= often:
                 yield line, call
 
-    def mostly_calling(self, *names: str) -> list[Line]:
-        """Lines whose most expensive call is one of these."""
-        return [o for o in self.account.lines if o.calls and o.calls[0].name in names]
+    def mostly_calling(self, names: str) -> list[Line]:
+        """Lines whose most expensive call is one of these, with spaces between them."""
+        callers = (line for line in self.account.lines if line.calls)
+        return [line for line in callers if line.calls[0].name in names.split()]
 
     def stages(self, *kinds: str) -> Iterator[Stage]:
         """Stages of the input of these kinds."""
@@ -163,7 +146,7 @@ class View:
     @property
     def input_lines(self) -> list[Line]:
         """Lines whose time the model waits for, as input."""
-        return [line for line in self.account.lines if line.seconds.get(INPUT, 0) > 0]
+        return [line for line in self.account.lines if line.spent(INPUT) > 0]
 
     @property
     def input_share(self) -> float:

@@ -1,71 +1,43 @@
 """What a script sets and calls: debugging left on, calls that are made too often."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.findings.account import (
-    PYTHON,
-    SET_UP,
-    WAITING,
-    Call,
-    Line,
-    Retraced,
-)
+from perfkit.findings.account import PYTHON, SET_UP, WAITING, Call, Line
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
-from perfkit.training.account.causes.base import (
-    WORTH,
-    Evidence,
-    View,
-    cause,
-    distinct,
-)
+from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
 
 # Settings that were left on: for debugging, or for another machine.
 
-
-def _lines_slowed(
-    setting: str, effect: str, is_slowed: Callable[[Line], bool]
-) -> Callable[[View], Iterator[Evidence]]:
-    def find(view: View) -> Iterator[Evidence]:
-        lines = [line for line in view.account.lines if is_slowed(line)]
-        for text, place in view.charges.get("settings", ()):
-            if text.startswith(setting) and lines:
-                setter = view.line_at(place)
-                yield view.spent(
-                    *([setter] if setter else []),
-                    *lines[:6],
-                    on=f"lines that {effect} because of it",
-                    share=view.share(*lines),
-                )
-
-    return find
-
-
 _EAGER_MODE = "tf.config.run_functions_eagerly(True)"
-_FUNCTIONS_EAGER = cause(
-    "functions-run-eagerly",
-    do=f"Remove `{_EAGER_MODE}`",
-    fix="Delete the line, or run it only where needed",
-    swap="eager",
-)(
-    _lines_slowed(
-        _EAGER_MODE,
-        "Python runs one operation at a time",
-        lambda line: line.is_eager,
-    )
-)
-_FLOAT16 = cause(
-    "float16-on-a-processor",
+
+
+def _slowed(
+    view: View, setting: str, effect: str, lines: list[Line]
+) -> Iterator[Evidence]:
+    """Lines that a setting slows, behind the one that sets it."""
+    for text, place in view.charges.get("settings", ()):
+        if text.startswith(setting) and lines:
+            on, share = f"lines that {effect} because of it", view.share(*lines)
+            yield view.spent(view.line_at(place), *lines[:6], on=on, share=share)
+
+
+@cause(do=f"Remove `{_EAGER_MODE}`", fix="Delete the line", swap="eager")
+def _functions_run_eagerly(view: View) -> Iterator[Evidence]:
+    lines = [line for line in view.account.lines if line.is_eager]
+    return _slowed(view, _EAGER_MODE, "Python runs one operation at a time", lines)
+
+
+@cause(
     do="Train in float32 on a processor: {where}",
     fix="Remove the policy, or use `mixed_bfloat16` if a race shows it is faster",
     swap="precision",
-)(
-    _lines_slowed(
-        "keras.config.set_dtype_policy(",
-        "compute in float16, which a processor must convert,",
-        lambda line: line.is_part("layer"),
-    )
 )
+def _float16_on_a_processor(view: View) -> Iterator[Evidence]:
+    lines = [line for line in view.account.lines if line.is_part("layer")]
+    effect = "compute in float16, which a processor must convert,"
+    return _slowed(view, "keras.config.set_dtype_policy(", effect, lines)
+
 
 # Calls that are made too often, or in the wrong place.
 
@@ -73,29 +45,19 @@ _FLOAT16 = cause(
 _OFTEN, _FEW = 20, 4
 _OVERHEAD = 0.5
 _SHORT_S = 0.5
-_WEIGHTS = ("get_weights", "set_weights", "assign", "load_weights", "count_params")
 _SAVES = ("save", "save_weights", "save_model", "ModelCheckpoint", "export")
-
-
-def _mean(seconds: float, count: int) -> str:
-    """Return the mean seconds of a call in words."""
-    return units.seconds(seconds / max(1, count))
 
 
 def _count(*calls: Call) -> str:
     """Return in words how often one thing was called, and how long each took."""
     count = sum(call.count for call in calls)
-    mean = _mean(sum(call.seconds for call in calls), count)
+    mean = units.seconds(sum(call.seconds for call in calls) / count)
     return f"{count:,} calls of `{calls[0].name}`, {mean} each"
 
 
-def _around(line: Line, call: Call, *kinds: str) -> float:
-    """Return the share of a call that goes into these kinds on its own line.
-
-    What the network computes in it is on the lines of layers.
-    """
-    spent = sum(line.seconds.get(kind, 0.0) for kind in kinds)
-    return spent / max(call.seconds, line.total_s)
+def _overhead(line: Line, call: Call) -> float:
+    """Return the share of a call that its own line takes, and no layer's."""
+    return line.spent(SET_UP, PYTHON, WAITING) / max(call.seconds, line.total_s)
 
 
 def _compiling(view: View) -> list[tuple[Line, int]]:
@@ -105,99 +67,81 @@ def _compiling(view: View) -> list[tuple[Line, int]]:
 
 
 @cause(
-    "predict-per-row",
     do="Call the model, not `predict`, for few rows at a time",
-    fix="`model(rows, training=False)` for a few rows, or one `predict_on_batch` "
-    "for all rows at once",
+    fix="`model(rows, training=False)`, or one `predict_on_batch` for all rows at once",
     mind="`model(...)` returns a tensor: `.numpy()` turns it into an array.",
 )
 def _predict_per_row(view: View) -> Iterator[Evidence]:
-    overheads = (SET_UP, PYTHON, WAITING)
     pairs = [
         (line, call)
         for line in view.account.lines
         if (call := line.find_call("predict", "evaluate"))
         and call.count >= _OFTEN
         and call.seconds / call.count <= _SHORT_S
-        and _around(line, call, *overheads) > _OVERHEAD
+        and _overhead(line, call) > _OVERHEAD
     ]
     if pairs:
         line, call = pairs[0]
         same = (other for _, other in pairs if other.name == call.name)
         yield view.spent(
             *(line for line, _ in pairs),
-            on=f"{_count(*same)}; {units.percent(_around(line, call, *overheads))} "
-            "of that is setting up and Python, not the network",
+            on=f"{_count(*same)}; {units.percent(_overhead(line, call))} of that is "
+            "setting up and Python, not the network",
         )
 
 
 @cause(
-    "model-in-loop",
     do="Make the model once, not in each turn at {where}",
-    fix="Keep `model.get_weights()` and the optimizer's variables of the first turn, "
-    "and assign them again in each later one",
+    fix="Keep `get_weights()` and the optimizer's variables; assign them in each turn",
     mind="Turns that train other networks, as a search does, need new models.",
 )
 def _model_in_loop(view: View) -> Iterator[Evidence]:
     share = view.account.share(view.account.kinds[SET_UP])
-    lines = [
-        line
-        for line in view.account.lines
-        if line.seconds.get(SET_UP, 0.0) > _OVERHEAD * line.total_s
-    ]
+    lines = [o for o in view.account.lines if o.spent(SET_UP) > _OVERHEAD * o.total_s]
     for line, count in view.noted("new_models"):
-        yield Evidence(
-            lines=distinct(line, *lines),
-            share=share,
-            means=f"{units.count(count, 'new model')} since the training began. Each "
-            f"is built and traced anew: {units.percent(share)} of the time.",
+        means = (
+            f"{units.count(count, 'new model')} since the training began. Each "
+            f"is built and traced anew: {units.percent(share)} of the time."
         )
+        yield Evidence((line, *lines), means, share)
 
 
 @cause(
-    "compile-in-loop",
     do="Compile once, before the loop",
-    fix="Move `model.compile(...)` out of the loop; for a new rate set "
-    "`model.optimizer.learning_rate = ...`",
-    mind="A new `compile` also resets the optimizer: reset it yourself if you "
-    "want that.",
+    fix="For a new rate set `model.optimizer.learning_rate = ...` in the loop",
+    mind="A new `compile` also resets the optimizer: do that yourself if you need it.",
 )
 def _compile_in_loop(view: View) -> Iterator[Evidence]:
     for line, count in _compiling(view):
         traced = [o for o in view.hot(0.0) if o.traces and o is not line]
         spent = sum(trace.seconds for o in traced for trace in o.traces)
         if spent:
-            yield Evidence(
-                lines=(line, *traced),
-                share=view.account.share(spent),
-                means=f"The script calls `compile` {count} times. Each call discards "
-                f"the traced step, and retracing took {units.seconds(spent)}.",
+            means = (
+                f"The script calls `compile` {count} times. Each call discards "
+                f"the traced step, and retracing took {units.seconds(spent)}."
             )
+            yield Evidence((line, *traced), means, view.account.share(spent))
 
 
 @cause(
-    "fit-in-loop",
     do="Call `fit` once for all the data, or `train_on_batch` for each batch",
-    fix="One `fit` over a `tf.data.Dataset` (`from_generator`) that goes through "
-    "the parts",
+    fix="One `fit` over a `tf.data.Dataset.from_generator` that goes through the parts",
     mind="`fit` does not shuffle a dataset: shuffle the rows within each part.",
 )
 def _fit_in_loop(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("fit", often=_FEW):
-        around = line.seconds.get(SET_UP, 0.0) + line.seconds.get(PYTHON, 0.0)
-        if around < WORTH * line.total_s or (line.traces and _compiling(view)):
-            continue
-        yield Evidence(
-            lines=(line,),
-            means=f"{call.count:,} calls of `fit` in this time, "
-            f"{_mean(line.total_s, call.count)} each. Each one sets up its own loop, "
-            f"data and callbacks: {units.percent(view.account.share(around))} of the "
-            "time.",
-        )
+        around = line.spent(SET_UP, PYTHON)
+        if around >= WORTH * line.total_s and not (line.traces and _compiling(view)):
+            mean = units.seconds(line.total_s / call.count)
+            means = (
+                f"{call.count:,} calls of `fit` in this time, {mean} each. Each one "
+                "sets up its own loop, data and callbacks: "
+                f"{units.percent(view.account.share(around))} of the time."
+            )
+            yield Evidence((line,), means)
 
 
 @cause(
-    "evaluated-often",
     do="Evaluate less often, or on fewer examples",
     fix="Every few epochs, or `validation_data=` with `validation_freq=`",
 )
@@ -208,25 +152,21 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "weights-copied",
     do="Copy weights less often, or inside a graph",
     fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
     "`tf.function`, every few hundred steps",
 )
 def _weights_copied(view: View) -> Iterator[Evidence]:
-    lines = view.mostly_calling(*_WEIGHTS)
-    if lines:
+    names = "get_weights set_weights assign load_weights count_params"
+    if lines := view.mostly_calling(names):
         call = lines[0].calls[0]
-        yield view.spent(
-            *lines, on=f"copying weights, `{call.name}` {call.count:,} times"
-        )
+        on = f"copying weights, `{call.name}` {call.count:,} times"
+        yield view.spent(*lines, on=on)
 
 
 @cause(
-    "saved-often",
     do="Save less often",
-    fix='`ModelCheckpoint(..., save_freq="epoch", save_weights_only=True)`, or '
-    "every few epochs",
+    fix='`ModelCheckpoint(..., save_freq="epoch", save_weights_only=True)`',
     group=WITHOUT_OBSERVERS,
     swap="callback",
 )
@@ -238,7 +178,6 @@ def _saved_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "callback",
     do="Let the callback at {where} do less",
     fix="Every hundredth step, or at the end of an epoch",
     group=WITHOUT_OBSERVERS,
@@ -254,46 +193,37 @@ def _callback(view: View) -> Iterator[Evidence]:
                 yield view.spent(line, on=f"`{name}`", share=share)
 
 
-def _what_differs(traces: Retraced) -> str:
-    """What differs from one trace to the next; "" for nothing."""
-    after = [change.rpartition(", then ")[2] for change in traces.because]
-    if not after:
-        return ""
-    return "tensors" if all(words.endswith("]") for words in after) else "values"
-
-
 @cause(
-    "traced-again",
     do="Stop retracing the function of {where}",
-    fix="Make the `tf.function` once, outside the loop. Pass a value that changes as a "
-    "tensor (`tf.constant(value)`); for tensors of many shapes use "
-    "`@tf.function(reduce_retracing=True)`",
+    fix="Make it once, outside the loop. Pass changing values as `tf.constant(value)`; "
+    "for tensors of many shapes use `@tf.function(reduce_retracing=True)`",
     swap="retracing",
 )
 def _traced_again(view: View) -> Iterator[Evidence]:
     for line in view.account.lines:
         share = view.account.share(sum(trace.seconds for trace in line.traces))
-        if share < WORTH or _compiling(view):
+        of_keras = line.find_call("fit", "predict", "evaluate")
+        if share < WORTH or _compiling(view) or of_keras:
             continue
-        if line.find_call("fit", "predict", "evaluate"):
-            continue
-        first = line.traces[0]
-        differs = _what_differs(first)
-        because = f", each for other {differs} ({first.because[0]})" if differs else ""
-        places = [at for caller, at in view.noted("definitions") if caller is line]
-        # Which tensors it takes is said where it is defined.
-        defined = map(view.line_at, places if differs == "tensors" else ())
-        yield Evidence(
-            lines=distinct(*filter(None, defined), line),
-            means=f"`{first.name}` was traced {first.count} times{because}, "
-            f"{_mean(first.seconds, first.count)} each: {units.percent(share)} of the "
-            "time.",
-            share=share,
+        first, because, defined = line.traces[0], "", list[Line | None]()
+        after = [change.rpartition(", then ")[2] for change in first.because]
+        if after:
+            shapes = all(words.endswith("]") for words in after)
+            differs = "tensors" if shapes else "values"
+            because = f", each for other {differs} ({first.because[0]})"
+            if shapes:
+                # Which tensors it takes is said where it is defined.
+                places = view.noted("definitions")
+                defined = [view.line_at(at) for by, at in places if by is line]
+        means = (
+            f"`{first.name}` was traced {first.count} times{because}, "
+            f"{units.seconds(first.seconds / first.count)} each: "
+            f"{units.percent(share)} of the time."
         )
+        yield Evidence((*defined, line), means, share)
 
 
 @cause(
-    "model-called-eagerly",
     do="Put the call at {where} into a `tf.function`",
     fix="`@tf.function` on the function around it",
     mind="Python inside it, such as a print or a counter, then runs once.",
@@ -302,7 +232,5 @@ def _traced_again(view: View) -> Iterator[Evidence]:
 def _model_called_eagerly(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("__call__", often=_OFTEN):
         if line.is_eager:
-            calls = f"{call.count:,} calls"
-            yield view.spent(
-                line, on=f"{calls} whose operations Python starts one by one"
-            )
+            on = f"{call.count:,} calls whose operations Python starts one by one"
+            yield view.spent(line, on=on)

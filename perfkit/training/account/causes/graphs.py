@@ -5,32 +5,20 @@ from collections.abc import Iterator
 from perfkit import units
 from perfkit.findings.account import COMPUTING, INPUT, PYTHON, SET_UP, THREAD, Line
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
-from perfkit.training.account.causes.base import (
-    WORTH,
-    Evidence,
-    View,
-    cause,
-    distinct,
-)
+from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
 
-_LOOPS = frozenset(
-    {"NextIteration", "Merge", "Switch", "Enter", "TensorListGetItem", "LoopCond"}
-)
-_TEXT = frozenset(
-    {
-        *("StringSplitV2", "StringSplit", "LookupTableFindV2", "StaticRegexReplace"),
-        *("RegexReplace", "StringLower", "StringToHashBucketFast", "UnicodeDecode"),
-    }
-)
-_SOLVES = frozenset(
-    {
-        *("Svd", "SelfAdjointEigV2", "Qr", "Cholesky", "MatrixInverse", "MatrixSolve"),
-        *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
-    }
-)
+_LOOPS = {"NextIteration", "Merge", "Switch", "Enter", "TensorListGetItem", "LoopCond"}
+_TEXT = {
+    *("StringSplitV2", "StringSplit", "LookupTableFindV2", "StaticRegexReplace"),
+    *("RegexReplace", "StringLower", "StringToHashBucketFast", "UnicodeDecode"),
+}
+_SOLVES = {
+    *("Svd", "SelfAdjointEigV2", "Qr", "Cholesky", "MatrixInverse", "MatrixSolve"),
+    *("LogMatrixDeterminant", "MatrixDeterminant", "Eig", "XlaSvd"),
+}
 # What gathers the rows of a table that a batch has used.
-_SPARSE = frozenset({"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"})
-_CALLS_PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+_SPARSE = {"UnsortedSegmentSum", "ResourceScatterAdd", "ScatterNd"}
+_CALLS_PYTHON = {"EagerPyFunc", "PyFunc", "PyFuncStateless"}
 _LOOPING = ("map_fn", "scan(", "while_loop", "vectorized_map", "foldl", "foldr")
 # Their loop over time is what they are.
 _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional")
@@ -51,9 +39,14 @@ def _says(line: Line, *words: str) -> bool:
     return any(word in line.code for word in words)
 
 
-def _looping(view: View) -> list[Line]:
-    """Lines of which a step runs so many operations that a loop makes them."""
-    return [
+@cause(
+    do="Replace the loop at {where} with operations on whole tensors",
+    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` on the whole batch along an "
+    "axis, instead of `for`, `map_fn`, `scan` or `while_loop`",
+)
+def _loop_in_step(view: View) -> Iterator[Evidence]:
+    # A loop makes so many operations, and so does a line that makes a whole network.
+    lines = [
         line
         for line in view.account.lines
         if line.operations >= _MANY
@@ -61,50 +54,31 @@ def _looping(view: View) -> list[Line]:
         and line.kind == COMPUTING
         and not line.is_part("optimizer")
         and not line.find_call("fit", "train_on_batch", "evaluate")
-        # A line that makes a whole network has many operations for that.
         and sum(part.startswith("layer ") for part in line.parts) < _LAYERS
         and not any(part.endswith(_RECURRENT) for part in line.parts)
     ]
-
-
-@cause(
-    "loop-in-step",
-    do="Replace the loop at {where} with operations on whole tensors",
-    fix="Masks, `tf.gather`, `tf.einsum` or `tf.reduce_*` on the whole batch along an "
-    "axis, instead of `for`, `map_fn`, `scan` or `while_loop`",
-)
-def _loop_in_step(view: View) -> Iterator[Evidence]:
-    lines = _looping(view)
     count = sum(line.operations for line in lines)
     in_graph = any(_types(line) & _LOOPS or _says(line, *_LOOPING) for line in lines)
     if in_graph or count >= _VERY_MANY:
         unrolled = "" if in_graph else ", because a Python loop made each of them"
-        yield view.spent(
-            *lines, on=f"{count:,.0f} small operations in each step{unrolled}"
-        )
+        on = f"{count:,.0f} small operations in each step{unrolled}"
+        yield view.spent(*lines, on=on)
 
 
 @cause(
-    "python-in-step",
     do="Take the Python that {where} calls out of the step",
-    fix="Compute it once, before training, and pass it in with the data; or write it "
-    "with operations of TensorFlow",
+    fix="Compute it once, before training, or write it with operations of TensorFlow",
 )
 def _python_in_step(view: View) -> Iterator[Evidence]:
-    calling = [line for line in view.account.lines if _types(line) & _CALLS_PYTHON]
-    called = [
-        line
-        for line in view.account.lines
-        if THREAD in line.parts[:1] and line.kind == PYTHON
-    ]
+    lines = view.account.lines
+    calling = [line for line in lines if _types(line) & _CALLS_PYTHON]
+    called = [o for o in lines if THREAD in o.parts[:1] and o.kind == PYTHON]
     if calling and called:
-        lines = distinct(*calling, *called)
-        functions = "`py_function` or `numpy_function`"
-        yield view.spent(*lines, on=f"Python that the step calls ({functions})")
+        on = "Python that the step calls (`py_function` or `numpy_function`)"
+        yield view.spent(*calling, *called, on=on)
 
 
 @cause(
-    "jacobian",
     do="Compute only the entries of the jacobian that you use, at {where}",
     fix="`tape.gradient` of a sum for a diagonal; `batch_jacobian` per example",
 )
@@ -116,15 +90,13 @@ def _jacobian(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "backward-often",
     do="Take one gradient per step at {where}",
     fix="Add up the losses first: the gradient of a sum is the sum of the gradients",
     mind="The result differs if you change each gradient by itself, as clipping does.",
 )
 def _backward_often(view: View) -> Iterator[Evidence]:
-    share = view.account.share(
-        sum(o.backward * o.seconds.get(COMPUTING, 0.0) for o in view.account.lines)
-    )
+    backward_s = (o.backward * o.spent(COMPUTING) for o in view.account.lines)
+    share = view.account.share(sum(backward_s))
     for line, count in view.noted("backward"):
         if count >= _PASSES and share >= 2 * WORTH:
             gradients = f"the {count} gradients that {line.where} takes in each step"
@@ -132,21 +104,20 @@ def _backward_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "dense-update",
     do="Update only the rows that a batch uses",
-    fix="A smaller table (hash the rare ids), or an optimizer without state for "
-    "it, such as `SGD`",
+    fix="A smaller table (hash the rare ids), or `SGD` for it, which has no state",
     mind="`SGD` learns differently from `Adam`: tune its learning rate.",
 )
 def _dense_update(view: View) -> Iterator[Evidence]:
     for line in view.hot(_MOST):
         sparse = _types(line) & _SPARSE
         if sparse and line.is_part("optimizer") and line.elements >= _LARGE:
+            # The table is what somebody chose; the update follows from it.
             tables = [o for o in view.account.lines if _says(o, "Embedding(")]
             made = f" (tables: {', '.join(o.where for o in tables)})" if tables else ""
             yield view.spent(
-                # The table is what somebody chose; the update follows from it.
-                *(*tables, line),
+                *tables,
+                line,
                 on=f"the optimizer's update of a variable with {line.elements:,} "
                 f"weights, all of them in every step{made}",
                 share=view.share(line),
@@ -154,25 +125,20 @@ def _dense_update(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "frozen-layers",
     do="Compute the frozen layers once, and train on their outputs",
     fix="`features = base.predict(x)`, then fit the head on `features`",
     mind="Augmentation in front of the frozen layers then has no effect.",
 )
 def _frozen_layers(view: View) -> Iterator[Evidence]:
-    lines = tuple(
-        line
-        for line in view.account.lines
-        if line.total_s
-        and line.is_part("layer")
-        and line.parts[0].split(" ")[1] in view.charges.get("frozen", ())
-    )
+    frozen = view.charges.get("frozen", ())
+    layers = [o for o in view.account.lines if o.total_s and o.is_part("layer")]
+    lines = [line for line in layers if line.parts[0].split(" ")[1] in frozen]
     # In a step of one's own the line to change is the one that calls them.
     places = [by for line, by in view.noted("callers") if any(line is o for o in lines)]
-    callers = filter(None, map(view.line_at, places))
     if lines and view.share(*lines) >= 2 * WORTH:
         yield view.spent(
-            *distinct(*callers, *lines),
+            *map(view.line_at, places),
+            *lines,
             on="layers that are not trained, although an example's output is the same "
             "in every epoch",
             share=view.share(*lines),
@@ -180,7 +146,6 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "padding",
     do="Pad each batch only to its own longest example, at {where}",
     fix="`Dataset.bucket_by_sequence_length`, or sort by length and `padded_batch`",
     mind="Each batch is then less random, so shuffle first.",
@@ -188,26 +153,24 @@ def _frozen_layers(view: View) -> Iterator[Evidence]:
 )
 def _padding(view: View) -> Iterator[Evidence]:
     lines = [o for o in view.hot() if any(p.endswith(_SEQUENTIAL) for p in o.parts)]
+    spent = view.share(*lines)
     for line, share in view.noted("padded"):
-        if share >= _MOSTLY and view.share(*lines) >= 2 * WORTH:
-            yield Evidence(
-                lines=(line, *lines),
-                share=view.share(*lines),
-                means=f"{units.percent(share)} of the examples' length is padding, and "
-                f"{view.percent(*lines)} of the time goes into layers that compute all "
-                "of it.",
+        if share >= _MOSTLY and spent >= 2 * WORTH:
+            means = (
+                f"{units.percent(share)} of the examples' length is padding, and "
+                f"{units.percent(spent)} of the time goes into layers that compute all "
+                "of it."
             )
+            yield Evidence((line, *lines), means, spent)
 
 
 @cause(
-    "xla-shapes",
     do="Give all batches the same shape, or remove `jit_compile`",
-    fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few "
-    "bucket lengths",
+    fix="`padded_batch(..., padded_shapes=...)` with a fixed length, or a few lengths",
 )
 def _xla_shapes(view: View) -> Iterator[Evidence]:
     for line, _ in view.calling("fit", "train_on_batch", "__call__"):
-        share = view.account.share(line.seconds.get(SET_UP, 0.0))
+        share = view.account.share(line.spent(SET_UP))
         # The set-up of many calls is their own.
         many = any(call.count >= 4 for call in line.calls)
         if share > 2 * WORTH and not line.traces and not many:
@@ -216,7 +179,6 @@ def _xla_shapes(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "text-in-model",
     do="Tokenize text in the input, not in the model",
     fix="`data.map(lambda t, y: (vectorize(t), y)).cache()`",
 )
@@ -227,7 +189,6 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    "decomposition",
     do="Decompose less often, or approximately, at {where}",
     fix="A power iteration, or every tenth step",
     mind="An approximation learns differently: watch the loss.",
@@ -235,15 +196,10 @@ def _text_in_model(view: View) -> Iterator[Evidence]:
 def _decomposition(view: View) -> Iterator[Evidence]:
     for line in view.hot():
         if types := _types(line) & _SOLVES:
-            yield Evidence(
-                lines=(line,),
-                means=f"{view.percent(line)} of the time is {', '.join(sorted(types))} "
-                "in each step.",
-            )
+            yield view.spent(line, on=f"{', '.join(sorted(types))} in each step")
 
 
 @cause(
-    "metric",
     do="Take the metric at {where} out of the training steps",
     fix="Compute it in validation, once an epoch",
     group=WITHOUT_OBSERVERS,

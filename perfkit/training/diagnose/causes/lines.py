@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import line_in_words, without_line
-from perfkit.training.account.places import Place, Places, note_makers
+from perfkit.training.account.places import Place, note_makers
 from perfkit.training.diagnose.change import Candidates, Change, KnownCause, Untested
 from perfkit.training.diagnose.facts import Facts, open_shapes
 from perfkit.training.diagnose.failure import try_read
@@ -59,7 +59,7 @@ def remember(maker: Callable[[], Any]) -> None:
             # Past setattr, because Keras would track the attribute; copies keep it.
             vars(part)[_AT] = names.locate(*place)
 
-    note_makers(Places(), keep_line)
+    note_makers(keep_line)
 
 
 def with_obstacles(

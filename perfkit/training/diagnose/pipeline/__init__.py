@@ -8,7 +8,7 @@ and all before it count as the source, which nobody takes apart.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from perfkit.training.account.places import Place, Places, note_stages
+from perfkit.training.account.places import Place, note_stages
 from perfkit.training.diagnose.maker import LineNames
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
@@ -63,7 +63,7 @@ def remember_lines(maker: Callable[[], Any]) -> None:
             # TensorFlow would track an attribute that is set.
             vars(dataset)[_LINE] = names.locate(*place)
 
-    note_stages(Places(), keep)
+    note_stages(keep)
 
 
 def chain(dataset: Any) -> list[Any]:
