@@ -62,9 +62,12 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what to do.
     """
     place, name = place_of(where), experiment.name
-    findings = list(read_all(place, lambda path: read(path, Finding)))
-    answers = [finding for finding in findings if finding.experiment == name]
+    found = [] if place.is_file() else read_all(place, _reader_of(name, Finding))
+    answers = [finding for finding in found if finding.experiment == name]
     nothing = f"{holder(place)} holds no recording of {name}"
+    if not answers:
+        findings = list(read_all(place, lambda path: read(path, Finding)))
+        answers = [finding for finding in findings if finding.experiment == name]
     if not answers:
         names = sorted({plain(finding.experiment, 40) for finding in findings})
         but = f", but of {', '.join(names)}" if names else ""
@@ -119,6 +122,19 @@ def read_all(place: Path, read: Callable[[Path], _Document]) -> Iterator[_Docume
             yield read(path)
 
 
+def _reader_of(word: str, kind: type[_Document]) -> Callable[[Path], _Document]:
+    """Give what reads a document that holds this word; others are not parsed for it."""
+    mark = f'"{word}"'.encode()
+
+    def read(path: Path) -> _Document:
+        data = whole_file(path)
+        if mark not in data:
+            raise BadFileError(f"{plain(path.name)} is not a {word}.")
+        return parse(data, plain(path.name), kind)
+
+    return read
+
+
 def recordings_of(
     name: str,
     code: str,
@@ -130,17 +146,8 @@ def recordings_of(
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
     """
     word = str(vars(kind)["kind"])
-    mark = f'"{word}"'.encode()
-
-    def read(path: Path) -> _Document:
-        data = whole_file(path)
-        # Other documents are large, and not parsed for that.
-        if mark not in data:
-            raise BadFileError(f"{plain(path.name)} is not a {word}.")
-        return parse(data, plain(path.name), kind)
-
     place = place_of(where)
-    documents: Iterator[Any] = read_all(place, read)
+    documents: Iterator[Any] = read_all(place, _reader_of(word, kind))
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
         raise MissingPartError(
