@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import signal
 import subprocess
@@ -81,7 +82,7 @@ def test_a_disk_that_is_full_here_is_the_reason(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_here_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(fleet, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(fleet, "_CONNECT_S", 0.1)
     for address in ("tcp://127.0.0.1:1", "scheduler", "tls://127.0.0.1:1", "x://a:1"):
         with pytest.raises(RunError, match="No Dask scheduler answers at"):
             fleet.measure(address, ["passport"], tmp_path, print)
@@ -186,9 +187,14 @@ def test_where_who_asks_is_killed_the_runs_end(cluster, tmp_path):
 def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     cluster, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(fleet, "_BEYOND_BUDGET_S", 20.0)
+    clock = SimpleNamespace(monotonic=lambda: now[-1], sleep=time.sleep)
+    monkeypatch.setattr(fleet, "time", clock)
+    now = [0.0]
 
     def strike(line):
+        if line.startswith("127.0.0.1: "):
+            # Its file is home, and the time of the others is up.
+            now.append(math.inf)
         cluster.processes["127.0.0.2"].send_signal(signal.SIGKILL)
         cluster.processes["127.0.0.3"].send_signal(signal.SIGSTOP)
 

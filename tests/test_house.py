@@ -1,12 +1,14 @@
 """The rules of the house: how code is written, and which part may know which."""
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,7 +63,7 @@ def imports(source):
     Who needs a part's types knows that part: leaving those imports out would let two
     parts grow around each other.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -73,20 +75,43 @@ def imports(source):
                 yield inside if is_module(inside) else node.module
 
 
+@functools.lru_cache(maxsize=1)
+def nodes(source):
+    """All parts of a source."""
+    return list(ast.walk(ast.parse(source)))
+
+
+@functools.cache
 def is_module(name):
     path = ROOT / name.replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
-def wrong_imports(source, part):
-    found = (m for m in imports(source) if m.split(".")[0] == "perfkit")
+def wrong_imports(imported, part):
+    found = (m for m in imported if m.split(".")[0] == "perfkit")
     return {m for m in found if LEVEL[part_of(m)] > LEVEL[part]}
 
 
-def sources():
-    """Each file of the package with its part."""
+@functools.cache
+def files():
+    """Each file of the package, and what tests look at in it: all are parsed once."""
+    found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        yield path, path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        where, source = path.relative_to(PACKAGE), path.read_text(encoding="utf-8")
+        found.append(
+            SimpleNamespace(
+                path=path,
+                source=source,
+                part=where.parts[0].removesuffix(".py"),
+                name=".".join(
+                    path.relative_to(ROOT).with_suffix("").parts
+                ).removesuffix(".__init__"),
+                imports={*imports(source)},
+                names=[*bound_names(source)],
+                multiplied=[*texts_times_a_condition(source)],
+            )
+        )
+    return found
 
 
 # They say grammar, where the name of a thing would say what it is.
@@ -100,7 +125,7 @@ this that these those here then now so more much few some none whole own same re
 
 def bound_names(source):
     """The names that a source binds."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -110,7 +135,7 @@ def bound_names(source):
 
 
 def test_names_are_nouns_of_the_field():
-    names = [name for path, _ in sources() for name in bound_names(path.read_text())]
+    names = [name for file in files() for name in file.names]
     words = NO_NOUNS.split()
     wrong = Counter(name for name in names if name.strip("_") in words)
     assert wrong.total() < 0.01 * len(names), wrong.most_common(20)
@@ -124,7 +149,7 @@ def test_a_name_that_is_no_noun_would_be_seen():
 
 def texts_times_a_condition(source):
     """Lines in which a text is multiplied by what is no plain number."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             sides = node.left, node.right
             texts = [s for s in sides if isinstance(s, ast.JoinedStr) or is_text(s)]
@@ -143,12 +168,7 @@ def is_length(node):
 
 
 def test_no_text_is_multiplied_by_a_condition():
-    wrong = {
-        str(path): lines
-        for path, _ in sources()
-        if (lines := [*texts_times_a_condition(path.read_text())])
-    }
-    assert not wrong
+    assert {file.path: file.multiplied for file in files() if file.multiplied} == {}
 
 
 @pytest.mark.parametrize(
@@ -166,13 +186,9 @@ def test_a_text_times_a_condition_would_be_seen(source, lines):
 
 
 def test_imports_point_one_way_and_every_part_has_its_place():
-    assert {part for _, part in sources()} <= set(LEVEL)
-    wrong = {
-        str(path.relative_to(ROOT)): bad
-        for path, part in sources()
-        if (bad := wrong_imports(path.read_text(), part))
-    }
-    assert wrong == {}
+    assert {file.part for file in files()} <= set(LEVEL)
+    wrong = {file.path: wrong_imports(file.imports, file.part) for file in files()}
+    assert {path: found for path, found in wrong.items() if found} == {}
 
 
 @pytest.mark.parametrize(
@@ -190,14 +206,14 @@ def test_imports_point_one_way_and_every_part_has_its_place():
     ],
 )
 def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong):
-    assert wrong_imports(source, "engine") == wrong
+    assert wrong_imports(imports(source), "engine") == wrong
 
 
 def circle(modules):
-    """The first circle in which modules, sources by name, import each other, if any."""
+    """The first circle in which modules import those of these names; empty for none."""
     graph = graphlib.TopologicalSorter()
-    for name, source in modules.items():
-        for other in modules.keys() & {*imports(source)} - {name}:
+    for name, imported in modules.items():
+        for other in modules.keys() & imported - {name}:
             graph.add(name, other)
     try:
         graph.prepare()
@@ -207,11 +223,7 @@ def circle(modules):
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    modules = {}
-    for path, _ in sources():
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        modules[name.removesuffix(".__init__")] = path.read_text()
-    assert circle(modules) == []
+    assert circle({file.name: file.imports for file in files()}) == []
 
 
 @pytest.mark.parametrize(
@@ -222,10 +234,10 @@ def test_no_modules_import_each_other_in_a_circle():
     ],
 )
 def test_a_circle_would_be_seen(source):
-    where, back = "perfkit.findings", "from perfkit.findings.record import Finding"
-    modules = {f"{where}.record": source, f"{where}.reports": back}
-    assert {*circle(modules)} == set(modules)
-    assert circle(modules | {f"{where}.reports": "import re"}) == []
+    record, reports = "perfkit.findings.record", "perfkit.findings.reports"
+    imported = {*imports(source)}
+    assert {*circle({record: imported, reports: {record}})} == {record, reports}
+    assert circle({record: imported, reports: {"re"}}) == []
 
 
 def published():
@@ -241,7 +253,8 @@ def test_no_file_names_a_place_on_a_machine_or_a_package_index():
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()[:100]}"
         for path in published()
-        for line in path.read_text(errors="replace").splitlines()
+        if PLACES.search(text := path.read_text(errors="replace"))
+        for line in text.splitlines()
         if PLACES.search(line)
     ]
     assert found == []

@@ -424,6 +424,8 @@ def _leave_main_out() -> None:
     original = spawn.get_preparation_data
 
     def prepared(name: str) -> dict[str, Any]:
+        # IPython's `%reset` takes it away, and the original asks for it.
+        vars(sys.modules["__main__"]).setdefault("__spec__", None)
         data = original(name)
         mains = [key for key in data if key.startswith("init_main_")]
         for key in mains if name == _OURS else ():

@@ -160,7 +160,13 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _cleaned_text(value)
     if isinstance(value, list):
-        return [_cleaned(item, depth + 1) for item in value]
+        # Most of a document are plain numbers, and one call for each takes longest.
+        return [
+            item
+            if type(item) is float and abs(item) <= _LARGEST_NUMBER
+            else _cleaned(item, depth + 1)
+            for item in value
+        ]
     if isinstance(value, dict):
         return {
             _cleaned_text(name): _cleaned(item, depth + 1)

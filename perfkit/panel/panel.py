@@ -135,9 +135,7 @@ def panel(
     make, controls = maker(what), Controls(None, budget, guess, auto=True)
 
     def open_training() -> Watched[Any]:
-        return open_diagnosis(
-            make, controls.budget, seed, folder, guess=controls.guess
-        )
+        return open_diagnosis(make, controls.budget, seed, folder, guess=controls.guess)
 
     return Panel(None, "perfkit.diagnose", controls, open_training, replay)
 

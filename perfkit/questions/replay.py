@@ -63,7 +63,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
     place, name = place_of(where), experiment.name
     fitting = [
         finding
-        for finding in read_all(place, Finding)
+        for finding in read_all(place, Finding, name)
         if finding.experiment == name and not differences(experiment, finding)
     ]
     if not fitting:
@@ -103,14 +103,19 @@ def holder(place: Path) -> str:
     return "perfkit" if place == BROUGHT else plain(place.name, 80)
 
 
-def read_all(place: Path, kind: type[_Document]) -> Iterator[_Document]:
-    """Read a file, or those of a folder that can be read; other files are none."""
+def read_all(place: Path, kind: type[_Document], word: str) -> Iterator[_Document]:
+    """Read a file, or those of a folder that hold this word and can be read.
+
+    Only these are parsed, because a folder may hold many.
+    """
     if place.is_file():
         yield read(place, kind)
         return
     for path in sorted(place.glob("*.json")):
         with contextlib.suppress(BadFileError):
-            yield read(path, kind)
+            data = whole_file(path)
+            if f'"{word}"'.encode() in data:
+                yield parse(data, plain(path.name), kind)
 
 
 def recordings_of(
@@ -120,11 +125,11 @@ def recordings_of(
 
     That is "" where the code cannot be read. ``where`` is as of ``recording``.
     """
+    word = str(vars(kind)["kind"])
     place = place_of(where)
-    documents: Iterator[Any] = read_all(place, kind)
+    documents: Iterator[Any] = read_all(place, kind, word)
     fitting = [d for d in documents if code and (d.code, d.training) == (code, name)]
     if not fitting:
-        word = vars(kind)["kind"]
         raise MissingPartError(
             f"{holder(place)} holds no {word} of this version of {plain(name, 80)}: "
             f"record one on a machine that can run it, or {MEASURE}"

@@ -1,5 +1,6 @@
 """What one card gave, an NVIDIA H200 in a virtual machine, read where there is none."""
 
+import functools
 import json
 import re
 import tarfile
@@ -22,25 +23,26 @@ MEASURED = sorted({*RECORDED.glob("*.json")} - {PASSPORT})
 each = pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.stem)
 # A number that nobody knows, in the middle of a sentence.
 HOLE = re.compile(rf" {re.escape(UNKNOWN)}[×.,;) ]")
+load = functools.cache(perfkit.load)
 
 
 @each
 def test_no_sentence_about_it_has_a_hole(path):
-    said = reworded(perfkit.load(path)).verdict
+    said = reworded(load(path)).verdict
     sentences = (said.headline, said.much, *said.warnings, *said.because, said.next)
     assert not [sentence for sentence in sentences if HOLE.search(sentence)]
 
 
 @each
 def test_it_makes_a_page_that_names_the_card(path, tmp_path):
-    page = perfkit.export(path, tmp_path / "page.html").read_text()
+    page = perfkit.export(load(path), tmp_path / "page.html").read_text()
     assert "NVIDIA H200" in page
     assert "GPU busy" in page
 
 
 @each
 def test_every_reading_is_one_that_a_card_can_give(path):
-    found = perfkit.load(path)
+    found = load(path)
     (gpu,) = found.machine.gpus
     most = {
         "busy": 1,
@@ -83,19 +85,19 @@ def test_every_reading_is_one_that_a_card_can_give(path):
     ],
 )
 def test_what_it_said_is_what_is_said_now(name, headline, sure):
-    said = reworded(perfkit.load(RECORDED / f"{name}.json")).verdict
+    said = reworded(load(RECORDED / f"{name}.json")).verdict
     assert (said.headline, said.sure) == (headline, sure)
 
 
 def test_no_part_of_the_card_was_faster_than_theory_allows():
-    parts = perfkit.load(PASSPORT).microbenchmarks
+    parts = load(PASSPORT).microbenchmarks
     timed = [part for part in parts if part.group == "GPU" and part.rate]
     assert {part.name for part in timed} >= {"GPU product, bfloat16", "from the GPU"}
     assert not [part.name for part in timed if part.limit and part.low > part.limit]
 
 
 def test_the_doctor_warns_of_nothing():
-    machine = perfkit.load(PASSPORT).machine
+    machine = load(PASSPORT).machine
     assert not [check for check in checks(machine) if check.status != "ok"]
 
 

@@ -1,6 +1,7 @@
 """Everything that a document is shown as, and what none of it may hold."""
 
 import re
+from unittest import mock
 from xml.etree import ElementTree
 
 from perfkit.findings.account import Account
@@ -10,7 +11,7 @@ from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text
 from perfkit.panel import view
-from perfkit.questions.gallery import chart, kinds
+from perfkit.questions import gallery
 from tests.findings.page.pages import POLICY, Page, problems
 
 # What a terminal or a reader's eye would obey in place of showing it.
@@ -21,8 +22,22 @@ _OBEYED = re.compile(
 
 def show(found):
     """Show a document in every way; look at all of it."""
+    drawn, draw = {}, gallery.chart
+
+    # To draw takes longest, and a chart is the same wherever it stands.
+    def chart(document, kind=""):
+        key = id(document), kind
+        drawn[key] = drawn.get(key) or draw(document, kind)
+        return drawn[key]
+
+    with mock.patch.object(gallery, "chart", chart):
+        _show(found)
+
+
+def _show(found):
     is_drawn = isinstance(found, Finding | Diagnosis)
-    figures = [chart(found, kind) for kind in kinds(found)] if is_drawn else []
+    kinds = gallery.kinds(found) if is_drawn else ()
+    figures = [gallery.chart(found, kind) for kind in kinds]
     for figure in figures:
         ElementTree.fromstring(figure.svg)
     texts = [repr(found), in_text(found.report, in_full=True)]

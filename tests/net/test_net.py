@@ -4,9 +4,6 @@ import json
 
 import pytest
 
-import perfkit
-from perfkit.findings.page.export import export
-from tests.findings.page.pages import problems
 from tests.net import answers
 
 KNOWN = json.loads(answers.FILE.read_text(encoding="utf-8"))
@@ -15,16 +12,6 @@ KNOWN = json.loads(answers.FILE.read_text(encoding="utf-8"))
 @pytest.mark.parametrize("path", answers.RECORDINGS, ids=lambda path: path.stem)
 def test_a_recording_names_the_same_winner_as_before(path):
     assert answers.verdict_of(path) == KNOWN["recordings"][path.stem]
-
-
-# A profile is looked at, and has no page.
-PAGES = [p for p in answers.RECORDINGS if not p.stem.startswith("profile-")]
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_recording_is_drawn_on_a_page_that_asks_nothing(path, tmp_path):
-    page = export(perfkit.load(path), tmp_path / "page.html")
-    assert problems(page.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("command", answers.commands())

@@ -71,10 +71,10 @@ def kernel(_without_tensorflow):
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize("cell", ["panel.result()", "perfkit.run(Loops(), budget=600)"])
+@pytest.mark.parametrize("cell", ["panel.result()", "perfkit.run(Loops(), budget=40)"])
 def test_an_interrupt_is_stop_while_a_cell_waits(kernel, cell):
     manager, client = kernel
-    client.execute_interactive(SHOW.format(budget=600), output_hook=lambda _: None)
+    client.execute_interactive(SHOW.format(budget=40), output_hook=lambda _: None)
     said = []
 
     def hear(message):

@@ -12,7 +12,7 @@ from perfkit.errors import MissingPartError
 from perfkit.findings.page.export import export
 from perfkit.questions.gallery import kinds
 from perfkit.questions.replay import BROUGHT
-from tests.findings.page.pages import assert_stamped
+from tests.findings.page.pages import assert_stamped, problems
 from tests.findings.test_report import words_in_sight
 from tests.questions.races import slips
 
@@ -57,6 +57,7 @@ def test_what_a_notebook_asks_has_a_recording_that_says_so(name, tmp_path, monke
     assert known.timings
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
     assert_stamped(page, known.stamp, charts=len(kinds(shown).keys() - {"ratios"}))
+    assert problems(page) == []
     assert len(page.encode()) <= LARGEST_PAGE
     assert len(words_in_sight(shown.report)) <= MOST_WORDS
     assert slips(known, shown.verdict) == []

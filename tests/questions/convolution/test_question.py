@@ -136,7 +136,7 @@ def test_a_run_shows_what_is_wrong_and_times_the_rest(tmp_path):
     size = SMALL | {"batch": 16, "side": 34, "channels": 16, "filters": 16}
     variants = "as circulated,python loops"
     asked = experiment("convolution", mine=mine, variants=variants, **size)
-    found = run(asked, budget=12, folder=tmp_path)
+    found = run(asked, budget=8, folder=tmp_path)
     ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
     assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
     # A busy machine may leave no time for the end of the last round.

@@ -82,7 +82,7 @@ def test_noise_and_too_few_widths_leave_it_open():
 @pytest.mark.measures
 def test_a_short_run_ends_with_a_verdict(tmp_path, gpus):
     asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
-    found = run(asked, budget=12, folder=tmp_path)
+    found = run(asked, budget=8, folder=tmp_path)
     completed = {t.variant for t in found.trials if t.outcome == "completed"}
     runs = {name for name, one in asked.make_variants().items() if not one.unavailable}
     assert runs <= completed

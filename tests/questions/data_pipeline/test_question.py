@@ -107,7 +107,7 @@ def small_run(tmp_path_factory):
     asked = DataPipeline(images=str(folder), image_side=64, batch=4, variants=ways)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return run(asked, budget=12, folder=tmp_path_factory.mktemp("findings"))
+        return run(asked, budget=8, folder=tmp_path_factory.mktemp("findings"))
 
 
 def test_a_run_completes_and_tells_its_waits_its_plan_and_what_was_left_out(small_run):

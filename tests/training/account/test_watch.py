@@ -346,7 +346,7 @@ def test_what_was_heard_is_noted_while_the_training_adds_to_it():
     sys.setswitchinterval(1e-6)
     try:
         thread.start()
-        noted = [len(watch.as_note()["made"]) for _ in range(30)]
+        noted = [len(watch.as_note()["made"]) for _ in range(8)]
     finally:
         ended.set()
         sys.setswitchinterval(usual)

@@ -61,21 +61,32 @@ def test_a_training_stands_alone_and_says_what_it_is(path):
     assert "perfkit" not in own
 
 
+# To trace what is then run twice takes most of a minute and a half.
+@pytest.mark.parametrize(
+    "traces",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["eagerly", "in graphs"],
+)
 @pytest.mark.parametrize(("path", "functions"), MADE, ids=NAMES)
-def test_a_training_and_its_fix_keep_the_contract_and_make_two_steps(path, functions):
-    ended = in_process(two_steps(str(path), functions), 100)
+def test_a_training_and_its_fix_keep_the_contract_and_make_two_steps(
+    path, functions, traces
+):
+    ended = in_process(two_steps(str(path), functions, traces), 100)
     assert [ended.notes.get(name) for name in functions] == [2] * len(functions), ended
 
 
-def two_steps(path, functions):
+def two_steps(path, functions, traces):
     """Make trainings and take two steps of each, in a process that knows only them."""
 
     def steps_of(function):
+        import tensorflow as tf
+
         from perfkit.engine.tick import Pause, Tick
         from perfkit.training.diagnose.epochs import Epochs
         from perfkit.training.diagnose.loop import Looping, fitted
         from perfkit.training.diagnose.maker import InFile
 
+        tf.config.run_functions_eagerly(not traces)
         # The first step is told by a pause, those after it by ticks.
         ticks = fitted(InFile(path, function), Looping(Epochs(batch=1)))
         first, second = next(ticks), next(ticks)
