@@ -28,9 +28,10 @@ from perfkit.engine.plan import (
 )
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
+from perfkit.findings.reading import parse
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
-from perfkit.findings.store import read
+from perfkit.findings.store import read, whole_file
 from perfkit.findings.text import plain
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import parameters_of
