@@ -28,7 +28,6 @@ from perfkit.engine.plan import (
 )
 from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
-from perfkit.findings.reading import parse
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.store import read, whole_file
@@ -114,9 +113,8 @@ def read_all(place: Path, kind: type[_Document], word: str) -> Iterator[_Documen
         return
     for path in sorted(place.glob("*.json")):
         with contextlib.suppress(BadFileError):
-            data = whole_file(path)
-            if f'"{word}"'.encode() in data:
-                yield parse(data, plain(path.name), kind)
+            if f'"{word}"'.encode() in whole_file(path):
+                yield read(path, kind)
 
 
 def recordings_of(
