@@ -68,6 +68,7 @@ class Line:
         backward: Share of its computing that is the backward pass.
         starting_s: Seconds of its computing in which operations were only started.
         eager_s: Seconds of its computing outside of any graph.
+        beside_s: Seconds of the input's work that no step waited for, in no share.
         traces: What it had traced again and again.
         elements: Of the largest result of an optimizer's operation.
     """
@@ -84,6 +85,7 @@ class Line:
     backward: float = 0.0
     starting_s: float = 0.0
     eager_s: float = 0.0
+    beside_s: float = 0.0
     traces: tuple[Retraced, ...] = ()
     elements: int = 0
 

@@ -219,6 +219,8 @@ def remarks(line: Line) -> Iterator[str]:
         yield line.parts[0]
     elif line.kind == INPUT and COPYING in line.parts[:1]:
         yield f"mostly {COPYING}"
+    if line.beside_s > line.total_s:
+        yield f"another {units.seconds(line.beside_s)} of its work delayed no step"
 
 
 def _traced(line: Line, name: str) -> str:
@@ -273,12 +275,12 @@ def _table(account: Account) -> Table:
     rows = []
     for line in account.lines[: 10 * MOST_HOT]:
         share = units.percent(account.share(line.total_s))
-        if line.total_s:
-            seconds = map(units.seconds, map(line.spent, KINDS))
+        if line.total_s or line.beside_s:
+            seconds = map(units.seconds, (*map(line.spent, KINDS), line.beside_s))
             rows.append((line.where, share, *seconds))
     elsewhere = units.percent(account.share(account.elsewhere_s))
-    rows.append(("elsewhere", elsewhere, *[""] * len(KINDS)))
-    return Table(_LINES, ("line", "share", *KINDS), tuple(rows))
+    rows.append(("elsewhere", elsewhere, *[""] * len(KINDS), ""))
+    return Table(_LINES, ("line", "share", *KINDS, "delayed no step"), tuple(rows))
 
 
 def _stages(account: Account) -> Table:

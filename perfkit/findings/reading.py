@@ -341,7 +341,7 @@ def _seconds(account: Account) -> Iterator[float]:
     yield from account.epochs_s
     for line in account.lines:
         yield from line.seconds.values()
-        yield from (line.starting_s, line.eager_s, line.operations)
+        yield from (line.starting_s, line.eager_s, line.beside_s, line.operations)
         yield from (call.seconds for call in line.calls)
         yield from (trace.seconds for trace in line.traces)
 

@@ -54,7 +54,7 @@ LINE, TIP = ("lines", 0), ("tips", 0)
         (("lines",), {}, "lines"),
         ((*LINE, "seconds"), {"sleeping": 1.0}, "unknown kind"),
         ((*LINE, "seconds"), {"input": -1.0}, "below 0"),
-        ((*LINE, "starting_s"), -1.0, "below 0"),
+        *(((*LINE, name), -1.0, "below 0") for name in ("beside_s", "starting_s")),
         ((*LINE, "calls", 0, "seconds"), -1.0, "below 0"),
         ((*LINE, "traces", 0, "seconds"), -1.0, "below 0"),
         ((*LINE, "traces", 0, "count"), 0, "never was"),

@@ -92,6 +92,7 @@ class Row:
     backward: float = 0.0
     starting_s: float = 0.0
     eager_s: float = 0.0
+    beside_s: float = 0.0
     traces: list[Retraced] = field(default_factory=list)
     elements: int = 0
 
@@ -182,6 +183,8 @@ class _Charging:
         self.definitions: list[list[Any]] = []
         self.call_counts = {(f, n): count for f, n, count in raw["iterators"]}
         self.call_counts |= {(f, n): count for f, n, _, count in raw["calls"]}
+        # Seconds of windows in which the input worked, whoever waited for it.
+        self.input_s: dict[Place | None, float] = _sums()
 
     def charge(self) -> dict[str, Any]:
         for window, about in self.windows:
@@ -191,6 +194,7 @@ class _Charging:
         self._add_calls()
         self._add_traces()
         self._add_lines_of_causes()
+        self._add_beside()
         self._add_stages()
         return self._as_note()
 
@@ -216,6 +220,11 @@ class _Charging:
             near = [key.place == place for key in labels]
             self._split_context(window, grid, labels, near, (place, call, True))
         self._note_work(window, steps)
+        for number, seconds in inputs.lengths():
+            if not window.names[number].is_python:
+                self.input_s[self._charged(window.names[number]).place] += seconds
+        for number, seconds in window.stages.lengths():
+            self.input_s[self.stage_places.get(number)] += seconds
 
     def _split_context(
         self,
@@ -451,6 +460,15 @@ class _Charging:
         places += (definition for *_, definition in self.definitions)
         for place in (*self.backward, *places, *(entry[:2] for entry in entries)):
             self.rows.setdefault(place, Row())
+
+    def _add_beside(self) -> None:
+        """Note the work of the input that delayed no step, of the whole time."""
+        waited = [shares for (*_, near), shares in self.shares.items() if not near]
+        for place, seconds in self.input_s.items():
+            used_s = sum(shares.get((place, INPUT), 0.0) for shares in waited)
+            if place and seconds > used_s:
+                hidden_s = (seconds - used_s) * self.untraced_s / self.traced_s
+                self.rows[place].beside_s += hidden_s
 
     def _add_stages(self) -> None:
         counts = Counter[tuple[int, str]]()

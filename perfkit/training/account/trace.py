@@ -62,6 +62,11 @@ class Intervals:
         begin, end, numbers = np.array(tuples, float).reshape(-1, 3).T
         return cls(begin, end, numbers.astype(np.int64))
 
+    def lengths(self) -> Iterator[tuple[int, float]]:
+        """Yield the number and the seconds of each."""
+        seconds = (self.end - self.begin).tolist()
+        return zip(self.numbers.tolist(), seconds, strict=True)
+
     def where(self, mask: NDArray[np.bool_]) -> "Intervals":
         """Return the intervals that a mask selects."""
         return Intervals(self.begin[mask], self.end[mask], self.numbers[mask])

@@ -95,7 +95,7 @@ def whole():
         elements=200_000,
         backward=0.5,
     )
-    hidden = line(50, code="data.map(f)", input=0.05)
+    hidden = line(50, code="data.map(f)", input=0.05, beside_s=4.0)
     return account(
         HOT,
         *others,

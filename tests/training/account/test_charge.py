@@ -232,7 +232,7 @@ SPLITS = {
             ("tf_data_1", "decode:Png", 0.2, 0.3),
         ],
         {DENSE: {"computing": 3.0}, MAP: {"input": 3.0}, READ: {"input": 3.0}},
-        {},
+        {(MAP, "beside_s"): 0.0},
     ),
     "input that no step waits for": (
         [
@@ -240,7 +240,8 @@ SPLITS = {
             ("tf_data_1", "Iterator::Map", 0.0, 0.2, "perfkit:0"),
         ],
         {DENSE: {"computing": 9.0}},
-        {},
+        # 0.2 of 0.3 traced seconds, of nine.
+        {(MAP, "beside_s"): 6.0},
     ),
     "starting the second of two operations": (
         [("a", MATMUL, n * 0.03 + 0.02, n * 0.03 + 0.03) for n in range(10)],
