@@ -72,7 +72,6 @@ def test_xprof_finds_the_steps_their_operations_and_the_stages_of_the_input(made
     # Steps are timed without the tracer, too.
     assert len(made.traced_s) == trainings.STEPS
     assert len(made.untraced_s) >= 2
-    assert made.cost > 0
 
 
 def test_what_is_saved_of_it_is_read_again(made, tmp_path):
