@@ -33,6 +33,8 @@ _GOES |= {INPUT: "the model waits for input from"}
 _GOES |= {SET_UP: "goes into set-up and tracing at"}
 # Operations of a step that are too many to be a model's own.
 _MANY = 500
+# Weights of one variable whose update takes time by itself.
+_MANY_WEIGHTS = 100_000
 _MOST_CALLS, _MOST_STAGES = 3, 20
 _FEW_UPDATES = 20
 # Epochs that take so many times as long at last grow, where nearly all of them take
@@ -194,12 +196,12 @@ def _rows(account: Account) -> Iterator[Row]:
                 code=line.code,
                 share=account.share(line.total_s),
                 kinds=tuple(account.share(line.spent(kind)) for kind in KINDS),
-                remark="; ".join(remarks(line)) if is_hot else "",
+                remark="; ".join(remarks(account, line)) if is_hot else "",
                 strong=is_hot or account.lines.index(line) in first,
             )
 
 
-def remarks(line: Line) -> Iterator[str]:
+def remarks(account: Account, line: Line) -> Iterator[str]:
     """What was seen on a line, in a few words each."""
     for call in line.calls[:_MOST_CALLS]:
         if call.count > 1:
@@ -215,7 +217,14 @@ def remarks(line: Line) -> Iterator[str]:
         started = f"{units.percent(starting)} of the time starting them"
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
-    if line.parts and not line.is_part("line") and line.kind == COMPUTING:
+    number = account.lines.index(line)
+    own = [s for s in account.stages if s.line == number and s.kind == "Filter"]
+    elements_in, out = sum(s.given for s in own), max(1, sum(s.out for s in own))
+    if elements_in > 1.5 * out:
+        yield f"{elements_in / out:.0f} in, 1 out"
+    if line.is_part("optimizer") and line.elements >= _MANY_WEIGHTS:
+        yield f"updates up to {line.elements:,} weights in each step"
+    elif line.parts and not line.is_part("line") and line.kind == COMPUTING:
         yield line.parts[0]
     elif line.kind == INPUT and COPYING in line.parts[:1]:
         yield f"mostly {COPYING}"
