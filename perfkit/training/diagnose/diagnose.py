@@ -43,7 +43,6 @@ from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.inference import inferred
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
@@ -372,7 +371,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = gains.step_of(measured, self._facts)
-        inferences = inferred(self._changes, step, measured, self._facts)
+        inferences = gains.inferred(self._changes, step, measured, self._facts)
         together = self._together(measured)
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, inferences, at_once)
