@@ -26,11 +26,11 @@ from perfkit.errors import need
 if TYPE_CHECKING:
     from perfkit.documents import load as load
     from perfkit.engine.processes import fresh as fresh
-    from perfkit.engine.tick import READY as READY
-    from perfkit.engine.tick import Note as Note
-    from perfkit.engine.tick import Pause as Pause
-    from perfkit.engine.tick import Tick as Tick
-    from perfkit.engine.tick import every as every
+    from perfkit.engine.trial import READY as READY
+    from perfkit.engine.trial import Note as Note
+    from perfkit.engine.trial import Pause as Pause
+    from perfkit.engine.trial import Tick as Tick
+    from perfkit.engine.trial import every as every
     from perfkit.errors import PerfkitError as PerfkitError
     from perfkit.findings.page.export import export as export
     from perfkit.findings.record import Finding as Finding
@@ -67,7 +67,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "documents": "load",
     "engine.processes": "fresh",
-    "engine.tick": "READY Note Pause Tick every",
+    "engine.trial": "READY Note Pause Tick every",
     "errors": "PerfkitError",
     "findings.page.export": "export",
     "findings.record": "Finding Verdict",

@@ -10,7 +10,7 @@ import pytest
 from perfkit import lab
 from perfkit.engine import alone, spread
 from perfkit.engine import launcher as launchers
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.findings import store
 from perfkit.findings.page.export import export
 from perfkit.questions.shared import cache

@@ -15,8 +15,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-from perfkit.engine.tick import Note, Pause, Tick
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Note, Pause, Tick
 from perfkit.errors import PerfkitError, RunError
 
 # Ticks travel in chunks, so that sending them does not show in the training.

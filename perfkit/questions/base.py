@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries
-from perfkit.engine.tick import Yielded
+from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.record import Finding, Verdict
 from perfkit.questions.parameters import parameters_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import Yielded
+from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Range

@@ -15,7 +15,7 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import READY, Yielded, every
+from perfkit.engine.trial import READY, Yielded, every
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice

@@ -21,7 +21,7 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Estimate
-from perfkit.engine.tick import READY, REFUSED, Note, Yielded, every
+from perfkit.engine.trial import READY, REFUSED, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here

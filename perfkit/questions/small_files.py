@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import READY, REFUSED, Note, Pause, Yielded, every
+from perfkit.engine.trial import READY, REFUSED, Note, Pause, Yielded, every
 from perfkit.errors import BadFileError
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import Yielded
+from perfkit.engine.trial import Yielded
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Range
 from perfkit.questions.shared.benchmark import repeated, without_gpus

@@ -18,8 +18,7 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Comparison, Timing
-from perfkit.engine.tick import Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import Note, Trial, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit, Fact, Verdict

@@ -19,8 +19,7 @@ from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
 from perfkit.findings.load import MEANT
 from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.text import as_sentence

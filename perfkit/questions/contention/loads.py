@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from perfkit.engine.monitor import OTHERS_VARIABLE
-from perfkit.engine.tick import READY, Tick, Yielded, every
+from perfkit.engine.trial import READY, Tick, Yielded, every
 from perfkit.errors import RunError
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.contention import programs

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Yielded, every
+from perfkit.engine.trial import READY, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
 from perfkit.questions.shared.code import code_of

@@ -19,7 +19,7 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
-from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.engine.trial import READY, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here

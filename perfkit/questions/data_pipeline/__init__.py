@@ -18,8 +18,7 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict

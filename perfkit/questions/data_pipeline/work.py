@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
+from perfkit.engine.trial import READY, Note, Pause, Tick, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, mistake_of
 from perfkit.questions.shared import anatomy, benchmark, decoding

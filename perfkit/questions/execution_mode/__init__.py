@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.execution_mode import variants as modes

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Note, Yielded
+from perfkit.engine.trial import READY, Note, Yielded
 from perfkit.questions.base import UNWRITTEN, mistake_of
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.code import code_of

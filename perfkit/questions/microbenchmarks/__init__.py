@@ -19,7 +19,7 @@ from typing import Annotated
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Sure, Timing
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import PerfkitError
 from perfkit.findings import standing
 from perfkit.findings.record import Fact, Verdict

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perfkit import units
-from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.engine.trial import READY, Note, Yielded, every
 from perfkit.errors import RunError
 from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak

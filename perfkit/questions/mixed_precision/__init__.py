@@ -22,7 +22,7 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Estimate, student
-from perfkit.engine.tick import READY, REFUSED, Note, Yielded
+from perfkit.engine.trial import READY, REFUSED, Note, Yielded
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment

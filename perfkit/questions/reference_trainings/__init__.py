@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import READY, REFUSED, Note, Pause, Yielded, every
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import READY, REFUSED, Note, Pause, Trial, Yielded, every
 from perfkit.errors import PerfkitError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict

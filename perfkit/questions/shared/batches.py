@@ -8,8 +8,7 @@ from typing import Any
 
 import psutil
 
-from perfkit.engine.tick import READY, Note, Tick, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import READY, Note, Tick, Trial, Yielded
 from perfkit.findings.reading import note_as
 from perfkit.machine.limits import amounts_of
 from perfkit.questions.shared import loops

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from perfkit import units
-from perfkit.engine.tick import READY, TICK_S, Note, Pause, Yielded
+from perfkit.engine.trial import READY, TICK_S, Note, Pause, Yielded
 from perfkit.errors import RunError
 from perfkit.machine import limits
 from perfkit.machine.collect import bytes_fetched, drop_cached_file

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfkit.engine.measurement import Measurement, Variant, pay_back
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Timing
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.words import (

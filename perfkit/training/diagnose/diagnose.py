@@ -15,8 +15,7 @@ from perfkit.engine.launcher import Message, launcher
 from perfkit.engine.live import Opening
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
-from perfkit.engine.tick import Yielded
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Yielded
 from perfkit.errors import RunError
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.load import with_next

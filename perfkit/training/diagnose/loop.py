@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from perfkit.engine.tick import READY, TICK_S, Pause, Tick
+from perfkit.engine.trial import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated

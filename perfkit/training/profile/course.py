@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left, wait
 from perfkit.training.diagnose import failure

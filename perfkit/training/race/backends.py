@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from perfkit import units
 from perfkit.engine.launcher import read_early
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.tick import Note, Yielded
+from perfkit.engine.trial import Note, Yielded
 from perfkit.findings.report import Fold
 from perfkit.machine.environment import BACKENDS
 from perfkit.questions.parameters import NOT_ASKED

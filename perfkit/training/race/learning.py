@@ -19,8 +19,7 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.spread import Spread
 from perfkit.engine.statistics import Comparison, Rounds, comparison
-from perfkit.engine.tick import Note
-from perfkit.engine.trial import LOSSES
+from perfkit.engine.trial import LOSSES, Note
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding, Verdict

@@ -5,7 +5,7 @@ import numpy as np
 import psutil
 import pytest
 
-from perfkit.engine.tick import READY, Note, Pause, Tick
+from perfkit.engine.trial import READY, Note, Pause, Tick
 from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, schedule

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.engine.tick import REFUSED
+from perfkit.engine.trial import REFUSED
 from perfkit.questions import experiment
 from perfkit.questions.execution_mode import variants
 from perfkit.questions.execution_mode.variants import VARIANTS, why_not

@@ -3,7 +3,7 @@ import types
 
 import pytest
 
-from perfkit.engine.tick import Pause, Tick
+from perfkit.engine.trial import Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left
 from perfkit.training.diagnose.causes import applicable

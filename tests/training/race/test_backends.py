@@ -17,8 +17,7 @@ import pytest
 
 import perfkit
 from perfkit.engine.host import Environment
-from perfkit.engine.tick import Pause
-from perfkit.engine.trial import LOSSES
+from perfkit.engine.trial import LOSSES, Pause
 from perfkit.errors import MissingPartError
 from perfkit.machine import environment
 from perfkit.training.diagnose import epochs
@@ -49,7 +48,7 @@ WITHOUT_TENSORFLOW = """
 import itertools, json, sys
 sys.modules["tensorflow"] = None
 import jax
-from perfkit.engine.tick import Note, Tick
+from perfkit.engine.trial import Note, Tick
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race.backends import look_at, train
