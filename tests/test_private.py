@@ -115,7 +115,7 @@ def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, r
 @pytest.mark.parametrize(
     ("prefix", "inside"),
     [
-        (launchers._FOLDER, launchers.preload.LOG),
+        (launchers._FOLDER, launchers.worker.LOG),
         (commits._PREFIX, commits._LOCK),
     ],
 )
