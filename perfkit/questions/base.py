@@ -16,7 +16,7 @@ from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.record import Finding, Verdict
 from perfkit.questions.parameters import parameters_of
-from perfkit.questions.shared.race import Race
+from perfkit.questions.shared.verdicts import Race
 
 Kind = TypeVar("Kind", bound="Experiment")
 _MARK = "_perfkit_variant"

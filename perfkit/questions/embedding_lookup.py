@@ -20,7 +20,7 @@ from perfkit.questions.parameters import Range
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.benchmark import repeated, without_gpus
 from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
+from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
 
 # The rows of zeros and ones are held twice over.
 _FLOAT, _MOST_BYTES, _CLOSE = 4, 2_000_000_000, 1e-5

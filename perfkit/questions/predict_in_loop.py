@@ -22,8 +22,15 @@ from perfkit.questions.parameters import Choice
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.verdicts import (
+    Race,
+    Ways,
+    choices_of,
+    fact,
+    quoted,
+    raced,
+    refusal,
+)
 
 
 def _predict(model: Any, rows: Any) -> Iterator[Any]:

@@ -34,7 +34,7 @@ from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Folder, parameters_of
-from perfkit.questions.shared.words import failures
+from perfkit.questions.shared.verdicts import failures
 
 Document = TypeVar("Document", bound=Saved)
 

@@ -29,7 +29,7 @@ from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.costs import Costs, fitted
 from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import failures, rates_behind, sure_of_all
+from perfkit.questions.shared.verdicts import failures, rates_behind, sure_of_all
 
 # The largest batch that can be asked for.
 LARGEST = 65_536

@@ -29,7 +29,7 @@ from perfkit.questions.contention import loads
 from perfkit.questions.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, PIPELINES
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
-from perfkit.questions.shared.words import failures, judge_costs, quoted
+from perfkit.questions.shared.verdicts import failures, judge_costs, quoted
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"

@@ -24,8 +24,7 @@ from perfkit.questions.base import Experiment
 from perfkit.questions.convolution import variants as ways
 from perfkit.questions.convolution.variants import BASELINE, VARIANTS, Method, Problem
 from perfkit.questions.parameters import Choice, Range, select
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.verdicts import Race, fact, quoted
 
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]

@@ -25,7 +25,7 @@ from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.race import Choice
+from perfkit.questions.shared.verdicts import Choice
 
 Array = NDArray[np.float32]
 Exact = NDArray[np.float64]

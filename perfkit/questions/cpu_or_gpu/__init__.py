@@ -36,7 +36,7 @@ from perfkit.questions.shared.costs import Costs, Floats, fitted
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
-from perfkit.questions.shared.words import fact, failures, rates_behind
+from perfkit.questions.shared.verdicts import fact, failures, rates_behind
 
 # The second widest is trained on a larger batch too: that tells apart what weights cost
 # and what examples cost.

@@ -40,8 +40,7 @@ from perfkit.questions.shared import benchmark, cache, decoding
 from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import quoted
+from perfkit.questions.shared.verdicts import Race, quoted
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.

@@ -24,8 +24,7 @@ from perfkit.questions.parameters import Choice, Range, select
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.loops import NOTE, Job
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import failures, judge_costs
+from perfkit.questions.shared.verdicts import Race, failures, judge_costs
 
 
 @dataclass(frozen=True, kw_only=True)

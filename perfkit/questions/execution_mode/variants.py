@@ -25,7 +25,7 @@ from perfkit.questions.shared.loops import (
     traced,
     wait,
 )
-from perfkit.questions.shared.race import Choice
+from perfkit.questions.shared.verdicts import Choice
 
 EAGER, GRAPH, FIT = "eager loop", "tf.function", "fit"
 Kind = Literal["mode", "retracing"]

@@ -33,7 +33,7 @@ from perfkit.questions.microbenchmarks.work import Benchmark
 from perfkit.questions.parameters import Choice, Folder
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
-from perfkit.questions.shared.words import MORE, fact, rates_behind
+from perfkit.questions.shared.verdicts import MORE, fact, rates_behind
 
 _GROUPS = ("arrays", "memory", "disk", "images", "tensorflow", "gpu")
 

@@ -33,9 +33,8 @@ from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import compiled, step_of
 from perfkit.questions.shared.models import MODELS, learnable
 from perfkit.questions.shared.precision import BFLOAT16, FLOAT16, FLOAT32, PRECISIONS
-from perfkit.questions.shared.race import Choice as Way
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import between, quoted
+from perfkit.questions.shared.verdicts import Choice as Way
+from perfkit.questions.shared.verdicts import Race, between, quoted
 
 _ALL = "precisions"
 # A training that learns is ended after so long, with the losses it has reached.

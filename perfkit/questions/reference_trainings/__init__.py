@@ -42,7 +42,7 @@ from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
-from perfkit.questions.shared.words import fact, failures
+from perfkit.questions.shared.verdicts import fact, failures
 
 Feed = Literal["memory", "JPEG", "disk"]
 # Changing anything that shapes the jobs has to change this: only jobs of the same

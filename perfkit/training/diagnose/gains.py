@@ -14,7 +14,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, student
 from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
 from perfkit.findings.text import as_sentence
-from perfkit.questions.shared.words import rounds
+from perfkit.questions.shared.verdicts import rounds
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.causes.model import RETRACING
