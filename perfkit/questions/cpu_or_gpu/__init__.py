@@ -26,13 +26,13 @@ from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
+from perfkit.questions.shared.batches import Costs, Floats, fitted
 from perfkit.questions.shared.benchmark import (
     can_keep_to_one_core,
     sees_gpu,
     without_gpus,
 )
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.costs import Costs, Floats, fitted
 from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
