@@ -17,9 +17,8 @@ from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Range
-from perfkit.questions.shared import loops
+from perfkit.questions.shared import keras, loops, tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
 
 # The rows of zeros and ones are held twice over.

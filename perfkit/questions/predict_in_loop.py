@@ -19,8 +19,8 @@ from perfkit.engine.trial import READY, Yielded, every
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import without_gpus
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import (
     Race,

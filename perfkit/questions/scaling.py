@@ -27,9 +27,8 @@ from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
-from perfkit.questions.shared import benchmark, loops, verdicts
+from perfkit.questions.shared import benchmark, keras, loops, tf, verdicts
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS, smooth_jpeg
 from perfkit.questions.shared.verdicts import fact, rates_behind
 

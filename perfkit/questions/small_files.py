@@ -19,8 +19,7 @@ from perfkit.errors import BadFileError
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Range
-from perfkit.questions.shared import benchmark, cache
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import benchmark, cache, tf
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced
 
 _SHARDS, _BATCH, _BATCHES_A_NOTE = 8, 64, 8

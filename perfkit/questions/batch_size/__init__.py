@@ -25,9 +25,9 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import batches as shared_batches
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.batches import Costs, fitted
 from perfkit.questions.shared.benchmark import without_gpus
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import failures, rates_behind, sure_of_all
 

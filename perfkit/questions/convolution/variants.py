@@ -23,8 +23,8 @@ from perfkit.engine.measurement import OWN
 from perfkit.engine.trial import READY, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.verdicts import Choice
 
 Array = NDArray[np.float32]

@@ -25,7 +25,7 @@ from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range
-from perfkit.questions.shared import benchmark
+from perfkit.questions.shared import benchmark, keras, tf
 from perfkit.questions.shared.batches import Costs, Floats, fitted
 from perfkit.questions.shared.benchmark import (
     can_keep_to_one_core,
@@ -33,7 +33,6 @@ from perfkit.questions.shared.benchmark import (
     without_gpus,
 )
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
 from perfkit.questions.shared.verdicts import fact, failures, rates_behind

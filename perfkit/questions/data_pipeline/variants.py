@@ -15,7 +15,7 @@ import numpy as np
 
 from perfkit.engine.measurement import OWN
 from perfkit.questions.data_pipeline.work import BASELINE, Method
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.verdicts import Choice
 
 SYNTHETIC = "synthetic"

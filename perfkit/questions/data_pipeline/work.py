@@ -17,10 +17,9 @@ from perfkit.engine.measurement import OWN
 from perfkit.engine.trial import READY, Note, Pause, Tick, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.shared import anatomy, benchmark, decoding
+from perfkit.questions.shared import anatomy, benchmark, decoding, tf
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import Images, parse_record, record_file
-from perfkit.questions.shared.later import tf
 
 Step = Callable[[Any, Any], object]
 Function = Callable[..., Any]

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from perfkit.engine.measurement import OWN
 from perfkit.engine.trial import READY, Note, Yielded
 from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.shared import loops
+from perfkit.questions.shared import loops, tf
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import (
     Feed,
     Job,

@@ -27,9 +27,8 @@ from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Experiment
 from perfkit.questions.parameters import Choice, Range, select
-from perfkit.questions.shared import batches
+from perfkit.questions.shared import batches, tf
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import compiled, step_of
 from perfkit.questions.shared.models import MODELS, learnable
 from perfkit.questions.shared.precision import BFLOAT16, FLOAT16, FLOAT32, PRECISIONS

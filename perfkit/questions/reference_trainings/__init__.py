@@ -35,10 +35,9 @@ from perfkit.findings.training import (
     why_missing,
 )
 from perfkit.questions.base import Experiment
-from perfkit.questions.shared import benchmark, cache, images
+from perfkit.questions.shared import benchmark, cache, images, tf
 from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.benchmark import calls_of_a_tick
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import FLOAT32, PRECISIONS

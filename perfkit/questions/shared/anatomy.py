@@ -8,7 +8,7 @@ has chosen. ``plan`` reads it from a live iterator, which takes some millisecond
 from collections.abc import Iterator
 from typing import Any
 
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import tf
 
 _PLAIN = {
     "BatchV2": "batch",

@@ -18,9 +18,8 @@ from perfkit.engine.statistics import Estimate, student
 from perfkit.engine.trial import READY, Note, Tick, Trial, Yielded
 from perfkit.findings.reading import note_as
 from perfkit.machine.limits import amounts_of
-from perfkit.questions.shared import loops
+from perfkit.questions.shared import loops, tf
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
 

@@ -16,8 +16,7 @@ from perfkit.errors import RunError
 from perfkit.machine import limits
 from perfkit.machine.collect import bytes_fetched, drop_cached_file
 from perfkit.machine.limits import free_bytes, text_of
-from perfkit.questions.shared import cache
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import cache, tf
 
 
 def granted() -> int:

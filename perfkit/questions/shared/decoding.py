@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit.engine.trial import READY, every
-from perfkit.questions.shared import benchmark, loops
-from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared import benchmark, keras, loops, tf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

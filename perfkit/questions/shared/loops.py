@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.engine.trial import READY, TICK_S, Note, Pause, Tick, every
-from perfkit.questions.shared.later import keras, tf
+from perfkit.questions.shared import keras, tf
 from perfkit.questions.shared.models import MODELS
 
 if TYPE_CHECKING:
