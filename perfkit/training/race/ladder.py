@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
-from perfkit.charts.rates import draw_ratio, draw_ratio_axis
+from perfkit.charts.rows import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.processes import in_process
 from perfkit.engine.statistics import Comparison
