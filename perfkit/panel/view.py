@@ -14,8 +14,8 @@ from perfkit.findings.page.export import findings_page
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, finding_of, to_json
+from perfkit.panel.browser import LiveChart, Points, page_data
 from perfkit.panel.controls import Controls, boxed
-from perfkit.panel.live_chart import LiveChart, Points, page_data
 from perfkit.progress import Board, Display
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay
