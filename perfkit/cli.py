@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.shown import Saved, Shown
+    from perfkit.findings.record import Saved, Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
     from perfkit.questions.runs import Watched

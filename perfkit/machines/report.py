@@ -8,7 +8,7 @@ from perfkit import units
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, Figure
 from perfkit.charts.layout import limits
-from perfkit.findings import shown
+from perfkit.findings import record as records
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.text import as_sentence, minute
@@ -29,7 +29,7 @@ _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the diffe
 _NO_PARTS = [""] * len(PARTS)
 
 
-@shown.report.register
+@records.report.register
 def passport_report(passport: Passport) -> Report:
     """What a person reads of a passport."""
     label, when = passport.label or "a machine", minute(passport.recorded)
@@ -93,7 +93,7 @@ def preview(size: int) -> str:
 # Two machines.
 
 
-@shown.report.register
+@records.report.register
 def comparison_report(two: TwoMachines) -> Report:
     """What a person reads of two machines."""
     trainings = dict.fromkeys(row.training for row in (two.main, *two.steps) if row)

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings import reports
 from perfkit.findings.account import Account
+from perfkit.findings.record import Picture, pictures
 from perfkit.findings.report import (
     Report,
     beside_chart,
@@ -23,7 +24,6 @@ from perfkit.findings.report import (
     in_html,
     render,
 )
-from perfkit.findings.shown import Picture, pictures
 from perfkit.findings.store import (
     RECORDED,
     Recorded,
