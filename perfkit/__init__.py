@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perfkit.engine.trial import Tick as Tick
     from perfkit.engine.trial import every as every
     from perfkit.errors import PerfkitError as PerfkitError
-    from perfkit.findings.page.export import export as export
+    from perfkit.findings.page import export as export
     from perfkit.findings.record import Finding as Finding
     from perfkit.findings.record import Verdict as Verdict
     from perfkit.findings.store import findings as findings
@@ -69,7 +69,7 @@ _NAMES = {
     "engine.processes": "fresh",
     "engine.trial": "READY Note Pause Tick every",
     "errors": "PerfkitError",
-    "findings.page.export": "export",
+    "findings.page": "export",
     "findings.record": "Finding Verdict",
     "findings.store": "findings",
     "machine.collect": "machine",

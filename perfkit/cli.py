@@ -354,7 +354,7 @@ def _fleet(args: Namespace) -> int:
 
 
 def _export(args: Namespace) -> int:
-    from perfkit.findings.page.export import export
+    from perfkit.findings.page import export
 
     _say_written(export(args.sources, args.out))
     return DONE

@@ -12,7 +12,7 @@ from perfkit.engine import alone, spread
 from perfkit.engine import launcher as launchers
 from perfkit.engine.trial import Note
 from perfkit.findings import store
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.questions.shared import cache
 from perfkit.training.race import commits
 from tests.findings.made import finding
