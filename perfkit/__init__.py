@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from perfkit.questions.parameters import Range as Range
     from perfkit.questions.runs import run as run
     from perfkit.training.account.session import lines as lines
+    from perfkit.training.diagnose import steps as steps
     from perfkit.training.diagnose.diagnose import diagnose as diagnose
-    from perfkit.training.diagnose.steps import steps as steps
     from perfkit.training.profile.profile import profile as profile
     from perfkit.training.race.ladder import ladder as ladder
     from perfkit.training.race.learning import time_to_loss as time_to_loss
@@ -86,8 +86,8 @@ _NAMES = {
     "questions.parameters": "Choice Folder Range",
     "questions.runs": "run",
     "training.account.session": "lines",
+    "training.diagnose": "steps",
     "training.diagnose.diagnose": "diagnose",
-    "training.diagnose.steps": "steps",
     "training.profile.profile": "profile",
     "training.race.ladder": "ladder",
     "training.race.learning": "time_to_loss",
