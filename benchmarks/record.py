@@ -26,7 +26,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
 from perfkit.questions import question_of
-from perfkit.questions.parameters import parameters_of
+from perfkit.questions.base import parameters_of
 from perfkit.questions.replay import BROUGHT
 from perfkit.questions.shared import keras, tf
 from perfkit.training.diagnose.verdict import verdict_of

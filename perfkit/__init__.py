@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from perfkit.panel.simulation import pipeline_simulator as pipeline_simulator
     from perfkit.questions import experiment as experiment
     from perfkit.questions import experiments as experiments
+    from perfkit.questions.base import Choice as Choice
     from perfkit.questions.base import Experiment as Experiment
+    from perfkit.questions.base import Folder as Folder
+    from perfkit.questions.base import Range as Range
     from perfkit.questions.base import variant as variant
     from perfkit.questions.gallery import chart as chart
-    from perfkit.questions.parameters import Choice as Choice
-    from perfkit.questions.parameters import Folder as Folder
-    from perfkit.questions.parameters import Range as Range
     from perfkit.questions.runs import run as run
     from perfkit.training.account.session import lines as lines
     from perfkit.training.diagnose import steps as steps
@@ -81,9 +81,8 @@ _NAMES = {
     "panel.panel": "panel",
     "panel.simulation": "pipeline_simulator",
     "questions": "experiment experiments",
-    "questions.base": "Experiment variant",
+    "questions.base": "Choice Experiment Folder Range variant",
     "questions.gallery": "chart",
-    "questions.parameters": "Choice Folder Range",
     "questions.runs": "run",
     "training.account.session": "lines",
     "training.diagnose": "steps",

@@ -23,7 +23,7 @@ from perfkit.machine.starting.child import is_right
 from perfkit.machines.record import MICROBENCHMARKS
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment
-from perfkit.questions.parameters import Folder
+from perfkit.questions.base import Folder
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")

@@ -15,8 +15,7 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Range
+from perfkit.questions.base import Experiment, Range
 from perfkit.questions.shared import keras, loops, tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal

@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.trial import READY, REFUSED, Note, Yielded
 from perfkit.findings.record import Edit, Fact, Verdict
-from perfkit.questions.base import UNWRITTEN, Experiment, mistake_of
-from perfkit.questions.parameters import Choice, Range, select
+from perfkit.questions.base import (
+    UNWRITTEN,
+    Choice,
+    Experiment,
+    Range,
+    mistake_of,
+    select,
+)
 from perfkit.questions.shared import loops, tf, verdicts
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of

@@ -17,8 +17,7 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Estimate
 from perfkit.engine.trial import READY, Yielded, every
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice
+from perfkit.questions.base import Choice, Experiment
 from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.models import MODELS

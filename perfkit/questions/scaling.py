@@ -25,8 +25,7 @@ from perfkit.engine.trial import READY, REFUSED, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import benchmark, keras, loops, tf, verdicts
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.models import MODELS, smooth_jpeg

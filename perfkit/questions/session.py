@@ -31,8 +31,7 @@ from perfkit.findings.record import Finding, Saved, Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Folder, parameters_of
+from perfkit.questions.base import Experiment, Folder, parameters_of
 from perfkit.questions.shared.verdicts import failures
 
 Document = TypeVar("Document", bound=Saved)

@@ -17,8 +17,7 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.trial import READY, REFUSED, Note, Pause, Yielded, every
 from perfkit.errors import BadFileError
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Range
+from perfkit.questions.base import Experiment, Range
 from perfkit.questions.shared import benchmark, cache, tf
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced
 

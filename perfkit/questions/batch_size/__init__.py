@@ -22,8 +22,7 @@ from perfkit.engine.trial import Note, Trial, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit, Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import batches as shared_batches
 from perfkit.questions.shared import tf
 from perfkit.questions.shared.batches import Costs, fitted

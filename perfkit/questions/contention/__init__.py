@@ -24,10 +24,9 @@ from perfkit.findings.load import MEANT
 from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.text import as_sentence
 from perfkit.questions import result_of
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.contention import loads
 from perfkit.questions.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, PIPELINES
-from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.verdicts import failures, judge_costs, quoted
 

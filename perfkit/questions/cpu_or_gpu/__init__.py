@@ -23,8 +23,7 @@ from perfkit.engine.trial import READY, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import benchmark, keras, tf
 from perfkit.questions.shared.batches import Costs, Floats, fitted
 from perfkit.questions.shared.benchmark import (

@@ -25,7 +25,7 @@ from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.questions import unknown
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Folder, Range
 from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import (
     CHOICES,
@@ -35,7 +35,6 @@ from perfkit.questions.data_pipeline.variants import (
     VARIANTS,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
-from perfkit.questions.parameters import Choice, Folder, Range
 from perfkit.questions.shared import benchmark, cache, decoding
 from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of

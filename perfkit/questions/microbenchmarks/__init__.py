@@ -26,11 +26,10 @@ from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Folder
 from perfkit.questions.microbenchmarks import peaks, work
 from perfkit.questions.microbenchmarks.peaks import Hardware
 from perfkit.questions.microbenchmarks.work import Benchmark
-from perfkit.questions.parameters import Choice, Folder
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
 from perfkit.questions.shared.verdicts import MORE, fact, rates_behind

@@ -25,8 +25,7 @@ from perfkit.engine.statistics import Estimate, student
 from perfkit.engine.trial import READY, REFUSED, Note, Yielded
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range, select
+from perfkit.questions.base import Choice, Experiment, Range, select
 from perfkit.questions.shared import batches, tf
 from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.loops import compiled, step_of

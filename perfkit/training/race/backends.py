@@ -29,7 +29,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.trial import Note, Yielded
 from perfkit.findings.report import Fold
 from perfkit.machine.environment import BACKENDS
-from perfkit.questions.parameters import NOT_ASKED
+from perfkit.questions.base import NOT_ASKED
 from perfkit.questions.shared.loops import Told
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
