@@ -33,6 +33,9 @@ from perfkit.questions.data_pipeline.variants import (
     GROUPS,
     SYNTHETIC,
     VARIANTS,
+    differences,
+    stage_seconds,
+    why_not,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.questions.shared import benchmark, cache, decoding
@@ -124,12 +127,12 @@ class DataPipeline(Experiment):
                 yield from shared_images.make_records(images, form)
         yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=images, side=self.image_side, batch=4)
-        yield Note("stages", work.stage_seconds(task))
+        yield Note("stages", stage_seconds(task))
         methods = self._methods
         if OWN in methods:
-            wrong = work.why_not(methods.pop(OWN), task)
+            wrong = why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
-        differ = work.differences(methods.values(), task)
+        differ = differences(methods.values(), task)
         for name, difference in differ.items():
             raise RunError(
                 f"{name!r} gives other images than the rest: {difference}. Its speed "
