@@ -35,8 +35,7 @@ from perfkit.engine.plan import Finished, Plan
 from perfkit.engine.rounds import Run
 from perfkit.engine.spread import Spread
 from perfkit.engine.steady import steady
-from perfkit.engine.tick import READY, every
-from perfkit.engine.trial import Limits, Trial
+from perfkit.engine.trial import READY, Limits, Trial, every
 from perfkit.questions.contention.loads import CPU, LOADS, at_work
 
 # A turn is at least four times as long.

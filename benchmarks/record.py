@@ -26,9 +26,9 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
 from perfkit.questions import question_of
-from perfkit.questions.parameters import parameters_of
+from perfkit.questions.base import parameters_of
 from perfkit.questions.replay import BROUGHT
-from perfkit.questions.shared import later
+from perfkit.questions.shared import keras, tf
 from perfkit.training.diagnose.verdict import verdict_of
 from perfkit.training.race.race import is_unwritten
 
@@ -39,7 +39,7 @@ ASKING = tuple(
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
 BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
 # Nothing of them is used here, so they need not be loaded.
-UNUSED = {"keras": later.keras, "tf": later.tf}
+UNUSED = {"keras": keras, "tf": tf}
 
 
 @dataclass(frozen=True)

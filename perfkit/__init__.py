@@ -26,13 +26,13 @@ from perfkit.errors import need
 if TYPE_CHECKING:
     from perfkit.documents import load as load
     from perfkit.engine.processes import fresh as fresh
-    from perfkit.engine.tick import READY as READY
-    from perfkit.engine.tick import Note as Note
-    from perfkit.engine.tick import Pause as Pause
-    from perfkit.engine.tick import Tick as Tick
-    from perfkit.engine.tick import every as every
+    from perfkit.engine.trial import READY as READY
+    from perfkit.engine.trial import Note as Note
+    from perfkit.engine.trial import Pause as Pause
+    from perfkit.engine.trial import Tick as Tick
+    from perfkit.engine.trial import every as every
     from perfkit.errors import PerfkitError as PerfkitError
-    from perfkit.findings.page.export import export as export
+    from perfkit.findings.page import export as export
     from perfkit.findings.record import Finding as Finding
     from perfkit.findings.record import Verdict as Verdict
     from perfkit.findings.store import findings as findings
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from perfkit.panel.simulation import pipeline_simulator as pipeline_simulator
     from perfkit.questions import experiment as experiment
     from perfkit.questions import experiments as experiments
+    from perfkit.questions.base import Choice as Choice
     from perfkit.questions.base import Experiment as Experiment
+    from perfkit.questions.base import Folder as Folder
+    from perfkit.questions.base import Range as Range
     from perfkit.questions.base import variant as variant
     from perfkit.questions.gallery import chart as chart
-    from perfkit.questions.parameters import Choice as Choice
-    from perfkit.questions.parameters import Folder as Folder
-    from perfkit.questions.parameters import Range as Range
     from perfkit.questions.runs import run as run
     from perfkit.training.account.session import lines as lines
+    from perfkit.training.diagnose import steps as steps
     from perfkit.training.diagnose.diagnose import diagnose as diagnose
-    from perfkit.training.diagnose.steps import steps as steps
     from perfkit.training.profile.profile import profile as profile
     from perfkit.training.race.ladder import ladder as ladder
     from perfkit.training.race.learning import time_to_loss as time_to_loss
@@ -67,9 +67,9 @@ __version__ = "0.1.0"
 _NAMES = {
     "documents": "load",
     "engine.processes": "fresh",
-    "engine.tick": "READY Note Pause Tick every",
+    "engine.trial": "READY Note Pause Tick every",
     "errors": "PerfkitError",
-    "findings.page.export": "export",
+    "findings.page": "export",
     "findings.record": "Finding Verdict",
     "findings.store": "findings",
     "machine.collect": "machine",
@@ -81,13 +81,12 @@ _NAMES = {
     "panel.panel": "panel",
     "panel.simulation": "pipeline_simulator",
     "questions": "experiment experiments",
-    "questions.base": "Experiment variant",
+    "questions.base": "Choice Experiment Folder Range variant",
     "questions.gallery": "chart",
-    "questions.parameters": "Choice Folder Range",
     "questions.runs": "run",
     "training.account.session": "lines",
+    "training.diagnose": "steps",
     "training.diagnose.diagnose": "diagnose",
-    "training.diagnose.steps": "steps",
     "training.profile.profile": "profile",
     "training.race.ladder": "ladder",
     "training.race.learning": "time_to_loss",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.shown import Saved, Shown
+    from perfkit.findings.record import Saved, Shown
     from perfkit.findings.store import Recorded
     from perfkit.progress import Display
     from perfkit.questions.runs import Watched
@@ -354,7 +354,7 @@ def _fleet(args: Namespace) -> int:
 
 
 def _export(args: Namespace) -> int:
-    from perfkit.findings.page.export import export
+    from perfkit.findings.page import export
 
     _say_written(export(args.sources, args.out))
     return DONE

@@ -9,7 +9,7 @@ import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.questions import experiments, find_class, unknown
-from perfkit.questions.parameters import (
+from perfkit.questions.base import (
     Choice,
     Folder,
     Parameter,

@@ -26,7 +26,7 @@ def python(code, **how):
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
         ("from perfkit.questions.shared import models; "
-         "from perfkit.questions.shared.later import keras, tf",
+         "from perfkit.questions.shared import keras, tf",
          ("tensorflow", "keras")),
         ("import perfkit.cli, perfkit.machines.fleet, perfkit.panel.panel",
          ("distributed", "dask")),

@@ -9,7 +9,7 @@ import pytest
 
 import perfkit
 from perfkit.findings import store
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.findings.report import in_text
 from perfkit.machine.collect import machine
 from perfkit.questions.data_pipeline import DataPipeline

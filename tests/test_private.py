@@ -10,9 +10,9 @@ import pytest
 from perfkit import lab
 from perfkit.engine import alone, spread
 from perfkit.engine import launcher as launchers
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.findings import store
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.questions.shared import cache
 from perfkit.training.race import commits
 from tests.findings.made import finding
@@ -115,7 +115,7 @@ def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, r
 @pytest.mark.parametrize(
     ("prefix", "inside"),
     [
-        (launchers._FOLDER, launchers.preload.LOG),
+        (launchers._FOLDER, launchers.worker.LOG),
         (commits._PREFIX, commits._LOCK),
     ],
 )

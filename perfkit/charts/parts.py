@@ -2,7 +2,7 @@
 
 A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
 an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
-none. ``perfkit.questions.shared.anatomy`` makes it.
+none. ``perfkit.questions.data_pipeline.work`` makes it.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ _MOST_STAGES, _FEW_ELEMENTS = 40, 30
 
 @dataclass(frozen=True, kw_only=True)
 class _Stage:
-    """A stage of a pipeline; see ``perfkit.questions.shared.anatomy``."""
+    """A stage of a pipeline; see ``perfkit.questions.data_pipeline.work``."""
 
     name: str
     share: float | None = None

@@ -1,16 +1,35 @@
-"""Charts that give each variant a row: its name, a place to draw, its numbers."""
+"""Charts that give each variant a row: its name, a place to draw, its numbers.
+
+How fast is each variant? Every rate, and every ratio, with its interval.
+"""
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
-from perfkit.charts import canvas
-from perfkit.charts.canvas import SMALL, TEXT, Figure
-from perfkit.charts.layout import row_in_words
-from perfkit.findings.text import plain
+from perfkit import units
+from perfkit.charts import canvas, curves
+from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, SMALL, TEXT, Figure
+from perfkit.charts.layout import (
+    Layout,
+    Row,
+    describe_others,
+    even_ticks,
+    layout,
+    limits,
+    log_ticks,
+    near,
+    row_in_words,
+)
+from perfkit.engine.statistics import Comparison
+from perfkit.findings import load
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import guess, standings
+from perfkit.findings.text import one_line, plain
 
 _LONGEST_NAME = 34
 _GAP = 12
@@ -101,3 +120,186 @@ def within(axes: Axes, row: float, words: str) -> None:
     room = canvas.WIDTH * (1 - axes.get_position().x0) - 30
     lines = textwrap.wrap(words, int(room / canvas.text_width(["n"], canvas.SMALL)))
     canvas.note(axes, "\n".join(lines), (0, row), (20, 0), in_row=True)
+
+
+# How a dot looks: what stands out is told by its shape as well.
+_DOTS = {"fastest": ("D", GREEN), "baseline": ("s", GREY), "": ("o", BLUE)}
+
+
+def rates(finding: Finding) -> Figure:
+    """Draw the rate of every variant on one axis, each with its 95 % interval."""
+    stood = standings(finding)
+    title = f"{finding.experiment}: how fast each variant is"
+    if not stood:
+        return canvas.message(title, "No variant has been tried.")
+    laid = layout(stood, guess(finding), finding.noise_floor)
+    rivals = describe_others(load.readings_of(finding, "cpu_other"))
+
+    def draw(axes: Axes) -> None:
+        if laid.ticks:
+            axes.set(xscale="log" if laid.is_log else "linear", xlim=laid.ends)
+            curves.put(axes, list(laid.ticks), units.significant)
+            axes.set_xlabel(laid.label)
+        else:
+            axes.xaxis.set_visible(False)
+            axes.spines["bottom"].set_visible(False)
+        _draw_bands(axes, laid)
+        for place, row in enumerate(laid.rows):
+            _draw_row(axes, place, row)
+
+    words = [" · ".join(filter(None, (row.words, row.ratio))) for row in laid.rows]
+    # Why a row has no rate stands within its axes, and not beside them.
+    spoken = [row.in_words for row in laid.rows]
+    return picture(
+        title,
+        [(row.name, (w, row.remarks)) for row, w in zip(laid.rows, words, strict=True)],
+        canvas.caption_lines([*_rates_caption(finding, laid), rivals]),
+        draw,
+        alt=in_words(f"{title} (axis: {laid.unit})", spoken),
+        bold={row.name for row in laid.rows if row.mark == "fastest"},
+    )
+
+
+def _draw_bands(axes: Axes, laid: Layout) -> None:
+    """The noise around a baseline, what is possible, and what the reader expects."""
+    for band in laid.bands:
+        top, bottom = band.rows[0] - 0.45, band.rows[1] + 0.45
+        line, _ = band.ends
+        if band.kind == "noise":
+            axes.fill_betweenx([top, bottom], *band.ends, color=GREY, alpha=0.3, lw=0)
+        elif band.kind == "limit":
+            dashes = (0, (4, 3))
+            axes.vlines(line, top, bottom, colors=INK, lw=1, ls=dashes, alpha=0.6)
+        else:
+            axes.vlines(line, top, bottom, colors=BLUE, lw=2, ls=":")
+
+
+def _draw_row(axes: Axes, place: int, row: Row) -> None:
+    if row.rate is None or row.ends is None:
+        within(axes, place, row.problem)
+        return
+    mark, colour = _DOTS.get(row.mark, ("", GREY))
+    _draw_bar(axes, place, row.ends, colour)
+    if mark:
+        _draw_dot(axes, row.rate, place, mark, colour, filled=row.is_known)
+
+
+def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> None:
+    """A 95 % interval, with an arrow where it goes on beyond the axis."""
+    low, high = axes.get_xlim()
+    inside = max(ends[0], low), min(ends[1], high)
+    axes.hlines(row, *inside, colors=colour, lw=7, alpha=0.45)
+    if ends[0] < low:
+        axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
+    if ends[1] > high:
+        axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
+
+
+def _draw_dot(
+    axes: Axes, at: float, row: int, mark: str, colour: str, *, filled: bool
+) -> None:
+    look: Any = {"color": colour, "mfc": colour if filled else "none"}
+    axes.plot(at, row, mark, ms=9, mew=1.6, clip_on=False, **look)
+
+
+def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
+    marks = {row.mark for row in laid.rows}
+    if "fastest" in marks:
+        yield "◆ fastest"
+    if "baseline" in marks:
+        yield "■ baseline"
+    if any(row.ends for row in laid.rows):
+        yield "bar: 95 % interval"
+    if "baseline" in marks and len(laid.rows) > 1:
+        yield "×: compared within rounds"
+    if "limit" in marks:
+        yield "dashed: a limit"
+    if any(row.ends and not row.is_known for row in laid.rows):
+        yield "hollow: its rate is not known yet"
+    if any(band.kind == "noise" for band in laid.bands):
+        floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
+        yield f"grey band: the noise, ± {floor}"
+    if any(band.kind == "guess" for band in laid.bands):
+        yield "dotted: your guess"
+    elif finding.guess and not guess(finding).variant:
+        yield f"your guess: {guess(finding).words}"
+
+
+def ratios(finding: Finding) -> Figure:
+    """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
+    compared = [s.comparison for s in standings(finding) if s.comparison]
+    title = f"{finding.experiment}: what each change brings"
+    if not compared:
+        return canvas.message(title, "No two variants could be compared.")
+    several = len({comparison.baseline for comparison in compared}) > 1
+    ends = [end for c in compared for end in (c.low, c.high)]
+    reach = limits([1.0, *(comparison.ratio for comparison in compared)], ends)
+    # A guess is of the one baseline.
+    expected = None if several else near(guess(finding).ratio, *reach)
+    against = "its baseline" if several else name(compared[0].baseline)
+
+    def draw(axes: Axes) -> None:
+        span = (*reach, expected or 1.0)
+        label = f"rate, as a multiple of {against}"
+        draw_ratio_axis(axes, min(span), max(span), label)
+        if finding.noise_floor:
+            noise = sorted((1 / finding.noise_floor, finding.noise_floor))
+            axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
+        if expected:
+            axes.axvline(expected, color=BLUE, lw=2, ls=":")
+        for row, comparison in enumerate(compared):
+            interval = comparison.low, comparison.high
+            draw_ratio(axes, row, comparison.verdict, comparison.ratio, interval)
+
+    labels = [
+        (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
+    ]
+    lines = canvas.caption_lines(list(_ratios_caption(finding, expected)))
+    return picture(title, labels, lines, draw)
+
+
+def draw_ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
+    """Let ratios stand on a logarithmic axis; a dashed line marks 1."""
+    axes.set_xscale("log")
+    low, high = low / 1.04, high * 1.04
+    axes.set_xlim(low, high)
+    numbers = even_ticks(low, high)
+    if high / low > 2:
+        ticks = log_ticks if high / low > 8 else even_ticks
+        # 1 is where nothing changes: it stands on the axis, with room around it.
+        numbers = [1.0, *(tick for tick in ticks(low, high) if not 0.9 < tick < 1.1)]
+    curves.put(
+        axes, sorted(numbers), lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}"
+    )
+    axes.set_xlabel(f"{label} (logarithmic)")
+    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+
+
+def draw_ratio(
+    axes: Axes, row: int, verdict: str, ratio: float, ends: tuple[float, float]
+) -> None:
+    """A ratio with its interval, marked by its verdict; what is far off at the edge."""
+    mark, filled, colour = canvas.MARKS[verdict]
+    _draw_bar(axes, row, ends, colour)
+    low, high = axes.get_xlim()
+    _draw_dot(axes, min(max(ratio, low), high), row, mark, colour, filled=filled)
+
+
+def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
+    words = [comparison.judgement]
+    if several:
+        words.append(f"against {comparison.baseline}")
+    if guess(finding).variant == comparison.variant:
+        words.append("your guess")
+    return one_line(", ".join(words), 38)
+
+
+def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
+    yield "bar: 95 % interval"
+    if finding.noise_floor:
+        floor = units.percent(abs(finding.noise_floor - 1))
+        yield f"grey band: the noise, ± {floor}; no smaller difference is claimed"
+    if expected:
+        yield "dotted line: your guess"
+    elif guess(finding).ratio:
+        yield f"your guess: {guess(finding).words}"

@@ -25,7 +25,7 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from perfkit.engine import preload, worker
+from perfkit.engine import worker
 from perfkit.engine.alone import remove_left
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import RunError, remedy
@@ -378,12 +378,12 @@ class Launcher:
 
     def _start_server(self) -> None:
         # Servers that were killed left theirs.
-        remove_left(_FOLDER, preload.LOG)
+        remove_left(_FOLDER, worker.LOG)
         self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._context.set_forkserver_preload([preload.__name__])
+        self._context.set_forkserver_preload([worker.__name__])
         loaded = self._early_variables
-        variables = self._variables | {preload.FOLDER_VARIABLE: self._folder}
+        variables = self._variables | {worker.FOLDER_VARIABLE: self._folder}
         before = dict(os.environ)
         os.environ.update(variables)
         try:
@@ -397,7 +397,7 @@ class Launcher:
 
     def _last_words(self) -> str:
         try:
-            log = Path(self._folder, preload.LOG).read_text(errors="replace")
+            log = Path(self._folder, worker.LOG).read_text(errors="replace")
         except OSError:
             return ""
         lines = log[-_TAIL:].strip().splitlines()

@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 from perfkit.engine.launcher import Message, Started
 from perfkit.engine.measurement import Variant
 from perfkit.engine.steady import awakening
-from perfkit.engine.tick import Note, Pause
-from perfkit.engine.trial import ONE_PROCESS, PROBLEM, TRACEBACK, Outcome, Trial
+from perfkit.engine.trial import (
+    ONE_PROCESS,
+    PROBLEM,
+    TRACEBACK,
+    Note,
+    Outcome,
+    Pause,
+    Trial,
+)
 from perfkit.machine.environment import anonymize
 
 # A tick that is shorter holds no time in which somebody stood still.

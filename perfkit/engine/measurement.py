@@ -15,8 +15,7 @@ from perfkit.engine import statistics
 from perfkit.engine.spread import Spread, Variance
 from perfkit.engine.statistics import Comparison, Rounds, Timing, student
 from perfkit.engine.steady import Steady, Usual, steady
-from perfkit.engine.tick import Yielded
-from perfkit.engine.trial import ONE_PROCESS, WHOLE, Trial
+from perfkit.engine.trial import ONE_PROCESS, WHOLE, Trial, Yielded
 
 # A variant's name, and the steady part of each of its rounds.
 _Timed = tuple[str, dict[int, Steady]]

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perfkit.engine.launcher import Started, launcher
-from perfkit.engine.tick import Note
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Note
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.starting import unlogged
 

@@ -47,8 +47,7 @@ from perfkit.engine.plan import (
     turns_of_a_choice,
 )
 from perfkit.engine.steady import settled
-from perfkit.engine.tick import REFUSED
-from perfkit.engine.trial import ONE_PROCESS, Limits, Trial
+from perfkit.engine.trial import ONE_PROCESS, REFUSED, Limits, Trial
 from perfkit.errors import RunError
 from perfkit.machine.environment import anonymize
 from perfkit.machine.limits import free_bytes

@@ -1,11 +1,21 @@
-"""The trial's side: runs one variant in a fresh process and streams what it yields."""
+"""The trial's side: runs one variant in a fresh process and streams what it yields.
 
+The fork server imports this module, and it imports TensorFlow (or JAX, or PyTorch)
+there, so that every trial forked from it has it already. It runs no operation: devices,
+thread pools and allocators are each trial's own. After the import, which takes seconds,
+a fork server ends by itself once nobody needs it any more.
+"""
+
+import atexit
+import contextlib
 import fcntl
+import importlib
 import multiprocessing
 import os
 import random
 import re
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -15,9 +25,9 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-from perfkit.engine.tick import Note, Pause, Tick
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Note, Pause, Tick
 from perfkit.errors import PerfkitError, RunError
+from perfkit.machine.environment import is_legacy, keras_backend
 
 # Ticks travel in chunks, so that sending them does not show in the training.
 _CHUNK_S = 0.05
@@ -190,3 +200,52 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     if where := traceback.extract_tb(error.__traceback__):
         line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
     return "crashed", f"raised {kind}: {first}{line}"
+
+
+# What the fork server does once.
+
+# A folder of our own: what the import prints, and whatever trials leave behind. They
+# are killed in the middle of their work, so nobody else would ever tidy up.
+FOLDER_VARIABLE = "PERFKIT_LAUNCHER_FOLDER"
+LOG = "log"
+
+
+def _import_everything(folder: str) -> None:
+    # An interrupt reaches all processes of a terminal or kernel and means the run; the
+    # next run needs this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import cloudpickle  # noqa: F401
+
+    # Without TensorFlow a trial that needs none still runs.
+    with contextlib.suppress(ImportError):
+        for name in _libraries():
+            importlib.import_module(name)
+    atexit.register(_leave, folder)
+
+
+def _libraries() -> tuple[str, ...]:
+    """Name what a training imports; another backend needs no TensorFlow."""
+    if is_legacy(os.environ):
+        return "tensorflow", "tf_keras"
+    backend = keras_backend(os.environ)
+    # Keras asks PyTorch for GPUs when it is imported, and CUDA does not survive a fork.
+    libraries = {"jax": ("keras",), "torch": ("torch",)}
+    return libraries.get(backend, ("keras", "tensorflow"))
+
+
+def _leave(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    # Taking TensorFlow apart takes seconds, and serves nobody.
+    os._exit(0)
+
+
+if _folder := os.environ.get(FOLDER_VARIABLE):
+    _log = os.path.join(_folder, LOG)
+    _fd = os.open(_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # As long as this process lives nobody takes the folder for one that was left.
+    fcntl.flock(_fd, fcntl.LOCK_SH)
+    os.dup2(_fd, 1)
+    os.dup2(_fd, 2)
+    os.close(_fd)
+    os.environ["TMPDIR"] = tempfile.tempdir = _folder
+    _import_everything(_folder)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from perfkit.findings.record import Replayable
 from perfkit.findings.report import Verdict
-from perfkit.findings.shown import Replayable
 from perfkit.findings.text import place_in_words
 from perfkit.machine.record import Machine
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from perfkit import units
-from perfkit.findings import shown
+from perfkit.findings import record as records
 from perfkit.findings.account import (
     COMPUTING,
     COPYING,
@@ -113,7 +113,7 @@ def warnings(account: Account) -> Iterator[str]:
     yield from filter(None, [account.untraced, account.uncontained])
 
 
-@shown.report.register
+@records.report.register
 def report(account: Account) -> Report:
     """Lay an account out."""
     return Report(

@@ -9,8 +9,7 @@ from perfkit import units
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
-from perfkit.findings.record import Edit, Finding, Verdict
-from perfkit.findings.shown import Charted, table
+from perfkit.findings.record import Charted, Edit, Finding, Verdict, table
 from perfkit.findings.text import listed
 from perfkit.machine.record import Machine
 

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
-from perfkit.findings import reading, shown
+from perfkit.findings import reading
+from perfkit.findings import record as records
+from perfkit.findings.record import frame
 from perfkit.findings.report import Fold, Report, Table, Verdict
-from perfkit.findings.shown import frame
 from perfkit.findings.text import minute, one_line
 from perfkit.machine.record import Machine
 
@@ -66,7 +67,7 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Profile(shown.Replayable):
+class Profile(records.Replayable):
     """A few steps of one training on one machine, under the profiler.
 
     Attributes:
@@ -159,7 +160,7 @@ _MEANING = (
 _STAGES = "Stages of the input, which run beside the steps and wait for each other"
 
 
-@shown.report.register
+@records.report.register
 def _report(profile: Profile) -> Report:
     count, name = len(profile.traced_s), one_line(profile.training, _NAME)
     steps = "step" if count == 1 else "steps"

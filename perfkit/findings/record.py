@@ -1,20 +1,154 @@
-"""A finding: one question, asked of one machine, with everything that answers it."""
+"""What every record can do, and the record of one question: a finding.
 
+A record is shown by what is registered for its class, which it does not know:
+``report`` and ``table`` take any record. What makes them of one kind of record stands
+beside the other texts about that kind, and registers itself here.
+"""
+
+import functools
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.trial import Trial
+from perfkit.errors import need
 
 # Whoever makes a finding makes its verdict, and takes both from here.
 from perfkit.findings.report import Edit as Edit
 from perfkit.findings.report import Fact as Fact
+from perfkit.findings.report import Report, in_html, in_text
 from perfkit.findings.report import Verdict as Verdict
-from perfkit.findings.shown import Charted, table
+from perfkit.findings.text import minute
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+# By package of the records, the modules that register. They are imported when a record
+# is first shown: a package that imported them itself would slow `import perfkit`.
+_PRESENTERS = {
+    "perfkit.findings": ("account_report", "reports", "standing"),
+    "perfkit.machines": ("report",),
+}
+# Charts belong to questions, and those stand above what is found.
+_GALLERY = "perfkit.questions.gallery"
+_NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` says why."
+
+
+def registered(show: Any, record: object) -> Any:
+    """What is registered with ``show`` for a record, its presenters being imported.
+
+    Raises:
+        NotImplementedError: Nothing is.
+    """
+    for base in type(record).__mro__:
+        package = base.__module__.rpartition(".")[0]
+        for name in _PRESENTERS.get(package, ()):
+            importlib.import_module(f"{package}.{name}")
+    function = show.dispatch(type(record))
+    if function is show.dispatch(object):
+        raise NotImplementedError(f"{type(record).__name__} has no {show.__name__}")
+    return function
+
+
+@functools.singledispatch
+def report(record: object) -> Report:
+    """What a person reads of a record."""
+    answer: Report = registered(report, record)(record)
+    return answer
+
+
+@functools.singledispatch
+def table(record: object) -> "DataFrame":
+    """The rows of a record."""
+    rows: DataFrame = registered(table, record)(record)
+    return rows
+
+
+def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> "DataFrame":
+    """Make a DataFrame of these rows.
+
+    Raises:
+        MissingPartError: pandas is not installed.
+    """
+    need("pandas", "A DataFrame", "tables")
+    from pandas import DataFrame
+
+    return DataFrame(rows, columns=list(columns))
+
+
+class Shown:
+    """What has a report and shows itself as one: in a log, in a notebook."""
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        return report(self)
+
+    def __repr__(self) -> str:
+        return in_text(self.report)
+
+    def _repr_html_(self) -> str:
+        return in_html(self.report)
+
+
+class Saved(Shown):
+    """What is kept in a file of its own, and knows where that lies."""
+
+    kind: str
+    recorded: str
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+
+class Replayable(Saved):
+    """What was measured on a machine, here or in a recording that is shown instead."""
+
+    machine: Machine
+    replayed: bool
+
+    @property
+    def stamp(self) -> str:
+        """Where and when a recording is from, in a sentence; "" for what was run."""
+        if not self.replayed:
+            return ""
+        where = self.machine.summary
+        return f"Recorded on {minute(self.recorded)}, {where}; not run here."
+
+
+class Picture(Protocol):
+    """A chart, as a page needs it."""
+
+    def in_page(self, prefix: str = "") -> str:
+        """HTML whose ids begin with ``prefix``, so that several fit on one page."""
+
+
+def pictures(document: Replayable) -> Iterator[Picture]:
+    """The charts of a finding or a diagnosis, each drawn when it is asked for."""
+    gallery: Any = importlib.import_module(_GALLERY)
+    # The table and the labels of the rates say the ratios.
+    kinds = (kind for kind in gallery.kinds(document) if kind != "ratios")
+    return (gallery.chart(document, kind) for kind in kinds)
+
+
+class Charted(Replayable):
+    """What a notebook shows with its first chart beneath its answer."""
+
+    def _repr_html_(self) -> str:
+        report, figure = self.report, ""
+        try:
+            figure = next((picture.in_page() for picture in pictures(self)), "")
+        # A file may hold anything: whatever its chart does, its answer is shown.
+        except Exception as error:
+            sentence = _NO_CHART.format(type(error).__name__)
+            report = replace(report, besides=(*report.besides, sentence))
+        return in_html(report, figure=figure)
 
 
 SCHEMA: Final = 2

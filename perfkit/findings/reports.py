@@ -9,7 +9,8 @@ from perfkit import units
 from perfkit.engine.measurement import CONTROL, OWN
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.engine.trial import ONE_PROCESS
-from perfkit.findings import account_report, load, shown
+from perfkit.findings import account_report, load
+from perfkit.findings import record as records
 from perfkit.findings.diagnosis import (
     ARGUMENTS,
     TOGETHER,
@@ -57,7 +58,7 @@ _CLAIMS = (
 )
 
 
-@shown.report.register
+@records.report.register
 def of_finding(finding: Finding) -> Report:
     """What a person reads of a finding."""
     repeat, table = _repeat(finding), _variants(finding)
@@ -75,7 +76,7 @@ def of_finding(finding: Finding) -> Report:
     )
 
 
-@shown.report.register
+@records.report.register
 def of_diagnosis(diagnosis: Diagnosis) -> Report:
     """What a person reads of a diagnosis."""
     finding, account = diagnosis.finding, diagnosis.account

@@ -11,7 +11,7 @@ from perfkit import units
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.trial import Trial
-from perfkit.findings import shown
+from perfkit.findings import record as records
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
@@ -357,7 +357,7 @@ COLUMNS = (
 )
 
 
-@shown.table.register(Finding)
+@records.table.register(Finding)
 def table(finding: Finding) -> "DataFrame":
     """One row per variant, the fastest first; rates in examples per second.
 
@@ -366,7 +366,7 @@ def table(finding: Finding) -> "DataFrame":
     """
     rows = [_row(standing) for standing in standings(finding)]
     extra = ("unit", "limit") if has_microbenchmarks(finding) else ()
-    return shown.frame(rows, (*COLUMNS, *extra))
+    return records.frame(rows, (*COLUMNS, *extra))
 
 
 def _row(standing: Standing) -> dict[str, Any]:
@@ -387,7 +387,7 @@ def _row(standing: Standing) -> dict[str, Any]:
 _OF_CAUSE = ("cause", "kind", "fix", "grade")
 
 
-@shown.table.register(Diagnosis)
+@records.table.register(Diagnosis)
 def diagnosis_table(diagnosis: Diagnosis) -> "DataFrame":
     """One row per change, the largest gain first; its cause is "" where unclaimed.
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadFileError, PerfkitError, remedy
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import LARGEST_BYTES, Document, encode, parse
-from perfkit.findings.record import Finding
-from perfkit.findings.shown import Saved, frame
+from perfkit.findings.record import Finding, Saved, frame
 from perfkit.findings.text import minute, plain
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
-from perfkit.findings.page.export import laid_out, page_of, save
+from perfkit.findings.page import laid_out, page_of, save
+from perfkit.findings.record import Shown, frame, registered
 from perfkit.findings.report import in_html
-from perfkit.findings.shown import Shown, frame, registered
 from perfkit.findings.text import one_line, plain
 from perfkit.findings.training import UNEXPLAINED
 from perfkit.machine.record import computing

@@ -9,10 +9,10 @@ from typing import Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.findings import shown, store
-from perfkit.findings.record import Finding
+from perfkit.findings import record as records
+from perfkit.findings import store
+from perfkit.findings.record import Finding, Shown
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table, Verdict
-from perfkit.findings.shown import Shown
 from perfkit.machine.checks import base, checks
 from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
@@ -23,7 +23,7 @@ from perfkit.machine.starting.child import is_right
 from perfkit.machines.record import MICROBENCHMARKS
 from perfkit.progress import Display, display_here
 from perfkit.questions import experiment
-from perfkit.questions.parameters import Folder
+from perfkit.questions.base import Folder
 
 _SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -242,7 +242,7 @@ def _start(start: Start) -> Iterator[str]:
                 yield f"{device} computes {how}: {' and '.join(kinds)}"
 
 
-@shown.report.register
+@records.report.register
 def report(examination: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
     sentences = [

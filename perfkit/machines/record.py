@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from perfkit import units
 from perfkit.findings import reading, store
 from perfkit.findings.reading import faults_of_machine, faults_of_samples, in_order
-from perfkit.findings.shown import Saved
+from perfkit.findings.record import Saved
 from perfkit.findings.standing import Microbenchmark
 from perfkit.findings.text import minute, one_line
 from perfkit.findings.training import PARTS, Part, Training, seconds

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, rates, rows
+from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, Figure
 from perfkit.charts.layout import limits
-from perfkit.findings import shown
+from perfkit.findings import record as records
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.text import as_sentence, minute
@@ -29,7 +29,7 @@ _HEADINGS = ("row", "on A", "on B", "B's speed over A's", "shown", "of the diffe
 _NO_PARTS = [""] * len(PARTS)
 
 
-@shown.report.register
+@records.report.register
 def passport_report(passport: Passport) -> Report:
     """What a person reads of a passport."""
     label, when = passport.label or "a machine", minute(passport.recorded)
@@ -93,7 +93,7 @@ def preview(size: int) -> str:
 # Two machines.
 
 
-@shown.report.register
+@records.report.register
 def comparison_report(two: TwoMachines) -> Report:
     """What a person reads of two machines."""
     trainings = dict.fromkeys(row.training for row in (two.main, *two.steps) if row)
@@ -235,7 +235,7 @@ def speeds(two: TwoMachines) -> Figure:
         for place, row in enumerate(speed_rows):
             if row.speed is not None and row.verdict:
                 ends = row.low, row.high
-                rates.draw_ratio(axes, place, row.verdict, row.speed, ends)
+                rows.draw_ratio(axes, place, row.verdict, row.speed, ends)
 
     words = [(row.title, (row.speed_text, "")) for row in speed_rows]
     return rows.picture(title, words, legend, draw, height=_HEIGHT)
@@ -265,7 +265,7 @@ def strips(room: Classroom) -> Figure:
 
 def _draw_axis(axes: Axes, low: float, high: float, label: str) -> None:
     # Machines that are alike shall look alike.
-    rates.draw_ratio_axis(axes, min(0.5, low), max(2.0, high), label)
+    rows.draw_ratio_axis(axes, min(0.5, low), max(2.0, high), label)
 
 
 def _within(ratio: float) -> float:

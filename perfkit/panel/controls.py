@@ -6,9 +6,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import (
+from perfkit.questions.base import (
     Choice,
+    Experiment,
     Folder,
     Parameter,
     Range,

@@ -19,8 +19,8 @@ from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.store import Recorded
+from perfkit.panel.browser import LOST, page_data
 from perfkit.panel.controls import Controls
-from perfkit.panel.live_chart import LOST, page_data
 from perfkit.panel.view import (
     NOTHING,
     QUESTION,

@@ -12,7 +12,7 @@ from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
 
 if TYPE_CHECKING:
-    from perfkit.panel.simulator import PipelineSimulator
+    from perfkit.panel.browser import PipelineSimulator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ def pipeline_simulator(finding: Finding | None = None) -> "PipelineSimulator":
             "pipeline_simulator takes a finding, such as that of "
             f'perfkit.run("data-pipeline"), not {type(finding).__name__}.'
         )
-    from perfkit.panel.simulator import PipelineSimulator
+    from perfkit.panel.browser import PipelineSimulator
 
     measured: dict[str, Any] = {}
     if finding is not None and (pipeline := stage_times(finding)):

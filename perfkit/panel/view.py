@@ -10,12 +10,12 @@ import ipywidgets as widgets
 
 from perfkit import progress, units
 from perfkit.engine.plan import Event, Prepared, TrialStarted, seconds_for
-from perfkit.findings.page.export import findings_page
+from perfkit.findings.page import findings_page
 from perfkit.findings.record import Finding
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import Recorded, finding_of, to_json
+from perfkit.panel.browser import LiveChart, Points, page_data
 from perfkit.panel.controls import Controls, boxed
-from perfkit.panel.live_chart import LiveChart, Points, page_data
 from perfkit.progress import Board, Display
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import Replay

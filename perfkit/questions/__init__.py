@@ -17,7 +17,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
-from perfkit.questions.parameters import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +29,7 @@ __all__ = ["experiment", "experiments"]
 
 # What questions are made of, and asked with.
 _NO_ROOMS = {
-    *("base", "parameters", "session", "runs", "replay", "gallery"),
+    *("base", "session", "runs", "replay", "gallery"),
     *("shared",),
 }
 
@@ -57,6 +56,9 @@ def experiment(
         BadParameterError: No experiment or parameter has that name, a value is outside
             what the parameter accepts, or the experiment takes no such function.
     """
+    # Whoever imports the list of questions needs no NumPy before asking one.
+    from perfkit.questions.base import parameters_of, with_yours
+
     kind = find_class(name)
     names = [parameter.name for parameter in parameters_of(kind)]
     for parameter in parameters:
@@ -64,8 +66,6 @@ def experiment(
             raise BadParameterError(unknown(f"parameter of {name}", parameter, names))
     if mine is None:
         return kind(**parameters)
-    from perfkit.questions.base import with_yours
-
     return with_yours(kind, mine, **parameters)
 
 
@@ -99,7 +99,6 @@ def result_of(finding: Finding) -> Any:
 
     It is worked out anew from what was measured: a file may hold anything else.
     """
-    # Whoever lists questions or refuses a script needs no NumPy.
     from perfkit.findings.standing import measurement
 
     return question_of(finding).result(measurement(finding))
@@ -110,6 +109,8 @@ def question_of(finding: Finding) -> Experiment:
 
     A file may hold anything, and an older one parameters that are gone.
     """
+    from perfkit.questions.base import parameters_of
+
     kind = experiments()[finding.experiment]
     names = {parameter.name for parameter in parameters_of(kind)}
     try:

@@ -13,14 +13,12 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import Yielded
+from perfkit.engine.trial import Yielded
 from perfkit.errors import BadParameterError
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Range
-from perfkit.questions.shared import loops
+from perfkit.questions.base import Experiment, Range
+from perfkit.questions.shared import keras, loops, tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
-from perfkit.questions.shared.later import keras, tf
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
+from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
 
 # The rows of zeros and ones are held twice over.
 _FLOAT, _MOST_BYTES, _CLOSE = 4, 2_000_000_000, 1e-5

@@ -11,7 +11,7 @@ from perfkit.charts.parts import (
     plan,
     waits,
 )
-from perfkit.charts.rates import rates, ratios
+from perfkit.charts.rows import rates, ratios
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
 from perfkit.findings.standing import has_microbenchmarks

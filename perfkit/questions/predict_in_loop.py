@@ -15,15 +15,21 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import READY, Yielded, every
+from perfkit.engine.trial import READY, Yielded, every
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice
+from perfkit.questions.base import Choice, Experiment
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import without_gpus
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.verdicts import (
+    Race,
+    Ways,
+    choices_of,
+    fact,
+    quoted,
+    raced,
+    refusal,
+)
 
 
 def _predict(model: Any, rows: Any) -> Iterator[Any]:

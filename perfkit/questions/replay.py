@@ -32,8 +32,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
 from perfkit.findings.store import read, whole_file
 from perfkit.findings.text import plain
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import parameters_of
+from perfkit.questions.base import Experiment, parameters_of
 from perfkit.questions.session import Keeper, shareable
 
 # What perfkit brings along: a recording for every panel of its notebooks.

@@ -21,17 +21,15 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Estimate
-from perfkit.engine.tick import READY, REFUSED, Note, Yielded, every
+from perfkit.engine.trial import READY, REFUSED, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Fact, Verdict
 from perfkit.machine.nvml import gpus_here
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
-from perfkit.questions.shared import benchmark, loops, race
+from perfkit.questions.base import Choice, Experiment, Range
+from perfkit.questions.shared import benchmark, keras, loops, tf, verdicts
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import MODELS, smooth_jpeg
-from perfkit.questions.shared.words import fact, rates_behind
+from perfkit.questions.shared.verdicts import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
@@ -339,7 +337,7 @@ class Scaling(Experiment):
         variants = {variant.name for variant in measured.variants}
         kind = GPU if name_of(GPU, 1) in variants else LOGICAL
         single, gains = name_of(kind, 1), gains_of(measured, kind)
-        choices = {single: race.Choice(f"Train on {single}.", "model = build()")}
+        choices = {single: verdicts.Choice(f"Train on {single}.", "model = build()")}
         warnings: tuple[str, ...] = ()
         if gains:
             names = tuple(gain.variant for gain in gains.values())
@@ -349,9 +347,9 @@ class Scaling(Experiment):
             count, best = min(leaders, key=lambda pair: _RANKS.index(pair[1].verdict))
             places = ", ".join(f'"GPU:{number}"' for number in range(count))
             do = f"Train on {best.variant}." if kind == GPU else _IDLE
-            choices[best.variant] = race.Choice(do, _STRATEGY.format(places))
+            choices[best.variant] = verdicts.Choice(do, _STRATEGY.format(places))
             warnings = (_WHOLE_BATCH.format(count),)
-        verdict = race.Race(measured, choices, "examples").verdict(
+        verdict = verdicts.Race(measured, choices, "examples").verdict(
             warnings=warnings,
             facts=tuple(self._facts(measured, gains)),
             next="" if kind == GPU else _RENT,

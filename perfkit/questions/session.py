@@ -27,14 +27,12 @@ from perfkit.errors import (
 from perfkit.findings import store
 from perfkit.findings.load import with_next
 from perfkit.findings.reading import as_plain
-from perfkit.findings.record import Finding, Verdict
-from perfkit.findings.shown import Saved
+from perfkit.findings.record import Finding, Saved, Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Folder, parameters_of
-from perfkit.questions.shared.words import failures
+from perfkit.questions.base import Experiment, Folder, parameters_of
+from perfkit.questions.shared.verdicts import failures
 
 Document = TypeVar("Document", bound=Saved)
 

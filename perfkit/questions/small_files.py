@@ -14,14 +14,12 @@ from typing import Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import READY, REFUSED, Note, Pause, Yielded, every
+from perfkit.engine.trial import READY, REFUSED, Note, Pause, Yielded, every
 from perfkit.errors import BadFileError
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Range
-from perfkit.questions.shared import benchmark, cache
-from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced
+from perfkit.questions.base import Experiment, Range
+from perfkit.questions.shared import benchmark, cache, tf
+from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced
 
 _SHARDS, _BATCH, _BATCHES_A_NOTE = 8, 64, 8
 # The note of the share of a pass that came from the disk; below this it was not cold.

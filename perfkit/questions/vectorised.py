@@ -13,12 +13,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import Yielded
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Range
+from perfkit.engine.trial import Yielded
+from perfkit.questions.base import Experiment, Range
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
-from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.race import Race, Ways, choices_of, raced, refusal
+from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
 
 # A loop sums the first rows again and again: the table would take it too long.
 _LOOPS, _LOOPED = ("row loop", "number loop"), 100

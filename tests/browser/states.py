@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import perfkit
 from perfkit.findings import store
-from perfkit.findings.page.export import laid_out, of_finding, page_of
+from perfkit.findings.page import laid_out, of_finding, page_of
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
 from perfkit.machines.compare import compare

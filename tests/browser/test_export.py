@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.statistics import Comparison
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.race.ladder import Ladder, Rung

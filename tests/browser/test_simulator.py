@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import perfkit
+from perfkit.panel.browser import PipelineSimulator
 from perfkit.panel.simulation import Pipeline, stage_times
-from perfkit.panel.simulator import PipelineSimulator
 from perfkit.questions.replay import BROUGHT
 from tests.browser.conftest import picture
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from perfkit.engine.measurement import Variant
 from perfkit.engine.plan import Plan, Progress
 from perfkit.engine.rounds import Run
-from perfkit.engine.tick import READY
+from perfkit.engine.trial import READY
 
 
 class Clock:

@@ -14,8 +14,7 @@ from perfkit.engine.live import (
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.plan import Ticked, TrialEnded
 from perfkit.engine.steady import steady
-from perfkit.engine.tick import READY, Note, Pause, Tick, every
-from perfkit.engine.trial import PROBLEM, TRACEBACK
+from perfkit.engine.trial import PROBLEM, READY, TRACEBACK, Note, Pause, Tick, every
 from tests.engine.scripted import Clock, Script, play
 from tests.machine.trees import grow
 
@@ -24,7 +23,7 @@ MS = 1_000_000
 
 def test_short_steps_are_grouped_and_the_device_is_awaited_once_a_tick(monkeypatch):
     clock, awaited = iter(range(1000)), []
-    monkeypatch.setattr("perfkit.engine.tick.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("perfkit.engine.trial.time.perf_counter", lambda: next(clock))
     ticks = every([3] * 5, seconds=2, sync=lambda: awaited.append(True))
     assert list(ticks) == [Tick(6), Tick(6), Tick(3)]
     assert len(awaited) == 3

@@ -20,8 +20,7 @@ from perfkit.engine.plan import (
     TrialStarted,
     Try,
 )
-from perfkit.engine.tick import REFUSED
-from perfkit.engine.trial import RUN
+from perfkit.engine.trial import REFUSED, RUN
 from perfkit.errors import RunError
 from tests.engine.scripted import Script, Weather, play
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from perfkit.engine.tick import READY, Note, Pause, every
+from perfkit.engine.trial import READY, Note, Pause, every
 
 
 def count(steps=20_000):

@@ -16,7 +16,7 @@ import pytest
 
 import perfkit
 from perfkit.engine.processes import in_process
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.machine.nvml import READINGS, GpuReader
 
 pytestmark = [pytest.mark.gpu, pytest.mark.measures]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from perfkit.engine.tick import READY, Note
+from perfkit.engine.trial import READY, Note
 from perfkit.findings.record import Verdict
-from perfkit.questions.base import Experiment, variant
-from perfkit.questions.parameters import Choice, Folder, Range
+from perfkit.questions.base import Choice, Experiment, Folder, Range, variant
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,8 @@ from PIL import Image
 from perfkit import documents, lab
 from perfkit.engine import spread
 from perfkit.errors import PerfkitError
-from perfkit.findings.page.export import export
-from perfkit.findings.shown import Shown
+from perfkit.findings.page import export
+from perfkit.findings.record import Shown
 from perfkit.findings.store import to_json
 from perfkit.machine import starting
 from perfkit.questions.shared import images

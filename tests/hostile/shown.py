@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from perfkit.findings.account import Account
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.page.export import findings_page
+from perfkit.findings.page import findings_page
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.report import in_text

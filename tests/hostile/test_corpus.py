@@ -10,7 +10,7 @@ import pytest
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.findings.shown import Shown
+from perfkit.findings.record import Shown
 from tests.findings.made import finding
 from tests.findings.spoiled import get, put
 from tests.findings.spoiled import places as paths

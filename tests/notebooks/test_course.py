@@ -9,7 +9,7 @@ import pytest
 
 import perfkit
 from benchmarks.pace import exercises_of, pace
-from perfkit.engine.tick import REFUSED, Note
+from perfkit.engine.trial import REFUSED, Note
 from perfkit.errors import BadParameterError
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.race.race import is_unwritten

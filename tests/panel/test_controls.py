@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.panel.controls import Controls
 from perfkit.questions import experiments
-from perfkit.questions.parameters import Choice, Folder, Range
+from perfkit.questions.base import Choice, Folder, Range
 from tests.questions.toy import Loops
 
 

@@ -7,7 +7,7 @@ import pytest
 from perfkit.charts.layout import OWN
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.plan import Prepared, Sampled, Ticked, TrialStarted
-from perfkit.panel.live_chart import PICTURE_S, WORDS_S, LiveChart, Points
+from perfkit.panel.browser import PICTURE_S, WORDS_S, LiveChart, Points
 from tests.findings import made
 from tests.panel import runs
 

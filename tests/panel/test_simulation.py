@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import perfkit
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.panel.simulation import stage_times
 from perfkit.questions.replay import BROUGHT
 from tests.findings.page.books import book, code, result, write

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.engine.tick import REFUSED, Note
+from perfkit.engine.trial import REFUSED, Note
 from perfkit.questions import experiment, predict_in_loop
 from tests.questions import races
 

@@ -9,8 +9,7 @@ from perfkit import units
 from perfkit.engine.plan import Progress
 from perfkit.engine.statistics import Estimate
 from perfkit.findings.record import Edit, Fact
-from perfkit.questions.shared.race import Choice, Race
-from perfkit.questions.shared.words import fact
+from perfkit.questions.shared.verdicts import Choice, Race, fact
 from tests.engine.scripted import Script, Weather, play
 from tests.findings.made import failed
 from tests.questions.races import measured, rounds_of, slips, trial

@@ -9,7 +9,7 @@ import pytest
 import perfkit
 from benchmarks.record import Asked, questions
 from perfkit.errors import MissingPartError
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from perfkit.questions.gallery import kinds
 from perfkit.questions.replay import BROUGHT
 from tests.findings.page.pages import assert_stamped, problems

@@ -7,7 +7,7 @@ import perfkit.questions
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment, experiments, find_class
-from perfkit.questions.parameters import Choice, parameters_of
+from perfkit.questions.base import Choice, parameters_of
 from tests.findings.made import failed
 
 

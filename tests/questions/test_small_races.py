@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.engine.tick import READY, REFUSED, Note, Tick
+from perfkit.engine.trial import READY, REFUSED, Note, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions import embedding_lookup as lookups
 from perfkit.questions import experiment, small_files, vectorised

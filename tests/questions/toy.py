@@ -5,10 +5,9 @@ import threading
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from perfkit.engine.tick import READY, REFUSED, Note, every
+from perfkit.engine.trial import READY, REFUSED, Note, every
 from perfkit.findings.record import Verdict
-from perfkit.questions.base import Experiment, variant
-from perfkit.questions.parameters import Folder, Range
+from perfkit.questions.base import Experiment, Folder, Range, variant
 
 
 @dataclass(frozen=True, kw_only=True)

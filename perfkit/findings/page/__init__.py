@@ -1,5 +1,205 @@
 """Findings, or a notebook, as one HTML file that can be sent to anybody.
 
-Open ``export.py`` first: it lays reports out. ``notebook`` converts a notebook, and
-``clean`` removes whatever its outputs hold that could act.
+The file needs no network and no script. It is made from finished results: nothing is
+run for it.
+
+This module lays reports out. ``notebook`` converts a notebook, and ``clean`` removes
+whatever its outputs hold that could act.
 """
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from perfkit.errors import BadFileError, BadParameterError, need
+from perfkit.findings import reports
+from perfkit.findings.account import Account
+from perfkit.findings.record import Picture, pictures
+from perfkit.findings.report import (
+    Report,
+    beside_chart,
+    folds_in_html,
+    in_html,
+    render,
+)
+from perfkit.findings.store import (
+    RECORDED,
+    Recorded,
+    finding_of,
+    read,
+    whole_file,
+    write_as,
+)
+from perfkit.findings.text import plain, printable
+
+# With every picture that a notebook holds.
+_LARGEST = 256 * 10**6
+_ENDS = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The file of a notebook and what it holds, as JSON reads it."""
+
+    path: Path
+    document: dict[str, Any]
+
+
+def export(
+    sources: Recorded
+    | Account
+    | str
+    | Path
+    | Iterable[Recorded | Account | str | Path],
+    path: str | Path | None = None,
+) -> Path:
+    """Make a page of one notebook, or of one or several findings.
+
+    Args:
+        sources: A finding, a diagnosis or an account, the file of one, or of a
+            notebook; several findings make one page.
+        path: The page's file; None for the source's name, in its folder.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        BadFileError: A source is neither a finding nor a notebook, or the page cannot
+            be written.
+        BadParameterError: The sources do not go together, or ``path`` is not a name
+            for a page.
+        MissingPartError: The extra "lab", which a notebook needs, is not installed.
+    """
+    is_one = isinstance(sources, str | Path) or not isinstance(sources, Iterable)
+    items: Any = [sources] if is_one else sources
+    documents = [_read(source) for source in items]
+    files = [source.path for source in documents if source.path is not None]
+    if path is None and len(documents) != 1:
+        raise BadParameterError("A page of several findings needs a name; give one.")
+    if path is None and not files:
+        raise BadParameterError("This finding is not saved; give the page a name.")
+    place = files[0].with_suffix(".html") if path is None else path
+    return save(place, lambda: _page(documents), files)
+
+
+def _read(source: Any) -> Recorded | Account | Notebook:
+    if isinstance(source, Recorded | Account):
+        return source
+    if not isinstance(source, str | Path):
+        raise BadParameterError(
+            f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
+            "file of a finding or of a notebook."
+        )
+    path = Path(os.path.expanduser(source))
+    try:
+        document = json.loads(whole_file(path, _LARGEST))
+    except (BadFileError, ValueError, RecursionError):
+        # What is no JSON at all is told by who reads findings.
+        document = {"kind": ""}
+    if isinstance(document, dict) and "nbformat" in document:
+        return Notebook(path, document)
+    if isinstance(document, dict) and "kind" in document:
+        types: tuple[type[Recorded | Account], ...] = *RECORDED, Account
+        return read(path, *types)
+    raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
+
+
+def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
+    if not sources:
+        raise BadParameterError("There is nothing to export; give a finding.")
+    findings = [source for source in sources if not isinstance(source, Notebook)]
+    if len(findings) == len(sources):
+        return findings_page(findings)
+    if len(sources) > 1:
+        raise BadParameterError("A page holds findings, or exactly one notebook.")
+    need("nbconvert", "A notebook as a page", "lab")
+    from perfkit.findings.page.notebook import notebook_page
+
+    (notebook,) = (source for source in sources if isinstance(source, Notebook))
+    return notebook_page(notebook.path, notebook.document)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report as a page holds it, with its chart: one sheet of paper.
+
+    The appendix holds the other charts and all that a notebook folds away, laid open.
+    """
+
+    title: str
+    report: Markup
+    appendix: Markup
+    about: str = ""
+
+
+def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Page:
+    """Prepare a report for a page under a heading of this level; its chart is first."""
+    svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
+    first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
+    folded = beside_chart(report) if first else report
+    summary = replace(folded, folds=(), foot=(report.repeat,))
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if later else ""
+    appendix = [charts, *later, folds_in_html(folded.filled, level=level + 1)]
+    line = Markup('<p class="machine">{}</p>')
+    below = Markup().join(line.format(printable(text)) for text in report.foot)
+    html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
+    return Page(
+        title=report.verdict.headline.replace("`", ""),
+        report=Markup(html),
+        appendix=Markup("".join(appendix)),
+        about=" ".join(report.foot),
+    )
+
+
+def of_finding(document: Recorded | Account, *, level: int = 1) -> Page:
+    """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
+    if isinstance(document, Account):
+        return page_of(document.report, (), level=level)
+    finding = finding_of(document)
+    report = document.report
+    report = replace(report, folds=(*report.folds, reports.facts(finding)))
+    return page_of(report, pictures(document), level=level)
+
+
+def laid_out(pages: Sequence[Page]) -> str:
+    """Lay one report or several out as a page."""
+    title = pages[0].title if len(pages) == 1 else f"{len(pages)} findings"
+    return render("reports.html.j2", pages=pages, title=title)
+
+
+def findings_page(findings: Sequence[Recorded | Account]) -> str:
+    """Lay one or several of what ``of_finding`` takes out as a page."""
+    level = 1 if len(findings) == 1 else 2
+    return laid_out([of_finding(finding, level=level) for finding in findings])
+
+
+def save(
+    path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
+) -> Path:
+    """Write a page, made once it is known that it can go there, of these files.
+
+    What was there before stays until the page is whole.
+
+    Raises:
+        BadFileError: It cannot be written.
+        BadParameterError: The name is not one of a page, there is no such folder, or
+            it is one of the sources.
+    """
+    path = Path(os.path.expanduser(path))
+    name = plain(str(path))
+    if os.path.realpath(path) in map(os.path.realpath, sources):
+        raise BadParameterError(f"{name} is the page's source; give another name.")
+    if path.is_dir() or path.suffix.lower() not in _ENDS:
+        raise BadParameterError(
+            f"{name} is not a page's name; give one that ends in .html."
+        )
+    if not path.parent.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(path.parent))} to write {name} into."
+        )
+    return write_as(path, make().encode(), "page")

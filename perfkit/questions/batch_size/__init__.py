@@ -18,19 +18,17 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Comparison, Timing
-from perfkit.engine.tick import Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import Note, Trial, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Edit, Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import batches as shared_batches
+from perfkit.questions.shared import tf
+from perfkit.questions.shared.batches import Costs, fitted
 from perfkit.questions.shared.benchmark import without_gpus
-from perfkit.questions.shared.costs import Costs, fitted
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
-from perfkit.questions.shared.words import failures, rates_behind, sure_of_all
+from perfkit.questions.shared.verdicts import failures, rates_behind, sure_of_all
 
 # The largest batch that can be asked for.
 LARGEST = 65_536

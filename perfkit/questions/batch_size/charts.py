@@ -12,8 +12,8 @@ from perfkit.charts.canvas import BLUE, GREEN, INK, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.findings.record import Finding
 from perfkit.questions import result_of
-from perfkit.questions.shared.costs import Costs
-from perfkit.questions.shared.words import between
+from perfkit.questions.shared.batches import Costs
+from perfkit.questions.shared.verdicts import between
 
 if TYPE_CHECKING:
     from perfkit.questions.batch_size import Result

@@ -19,18 +19,16 @@ from typing import Annotated
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
 from perfkit.findings.load import MEANT
 from perfkit.findings.record import Fact, Finding, Verdict
 from perfkit.findings.text import as_sentence
 from perfkit.questions import result_of
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.contention import loads
 from perfkit.questions.contention.loads import CPU, DISK, GPU, LOADS, MEMORY, PIPELINES
-from perfkit.questions.parameters import Choice, Range
 from perfkit.questions.shared import benchmark
-from perfkit.questions.shared.words import failures, judge_costs, quoted
+from perfkit.questions.shared.verdicts import failures, judge_costs, quoted
 
 _NO_GPU = "needs a GPU that TensorFlow can use"
 _NO_DISK = "needs a system that can forget files; here it would read memory"

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from perfkit.engine.monitor import OTHERS_VARIABLE
-from perfkit.engine.tick import READY, Tick, Yielded, every
+from perfkit.engine.trial import READY, Tick, Yielded, every
 from perfkit.errors import RunError
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.contention import programs
-from perfkit.questions.shared import benchmark
+from perfkit.questions.shared import benchmark, tf
 from perfkit.questions.shared.benchmark import array_bytes
 from perfkit.questions.shared.decoding import step_of
 from perfkit.questions.shared.images import jpeg
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.models import MODELS
 
 # Far longer than a round of trials, and short for whoever would wait for it.

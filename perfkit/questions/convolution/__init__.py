@@ -16,16 +16,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Range, select
 from perfkit.questions.convolution import variants as ways
 from perfkit.questions.convolution.variants import BASELINE, VARIANTS, Method, Problem
-from perfkit.questions.parameters import Choice, Range, select
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import fact, quoted
+from perfkit.questions.shared.verdicts import Race, fact, quoted
 
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]

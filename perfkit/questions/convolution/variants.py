@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Yielded, every
+from perfkit.engine.trial import READY, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.base import UNWRITTEN, raised
+from perfkit.questions.shared import tf
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.race import Choice
+from perfkit.questions.shared.verdicts import Choice
 
 Array = NDArray[np.float32]
 Exact = NDArray[np.float64]

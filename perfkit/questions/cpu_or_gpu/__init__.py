@@ -19,24 +19,22 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison
-from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.engine.trial import READY, Note, Yielded, every
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Edit, Fact, Verdict
 from perfkit.machine.nvml import gpus_here
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range
-from perfkit.questions.shared import benchmark
+from perfkit.questions.base import Choice, Experiment, Range
+from perfkit.questions.shared import benchmark, keras, tf
+from perfkit.questions.shared.batches import Costs, Floats, fitted
 from perfkit.questions.shared.benchmark import (
     can_keep_to_one_core,
     sees_gpu,
     without_gpus,
 )
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.costs import Costs, Floats, fitted
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
-from perfkit.questions.shared.words import fact, failures, rates_behind
+from perfkit.questions.shared.verdicts import fact, failures, rates_behind
 
 # The second widest is trained on a larger batch too: that tells apart what weights cost
 # and what examples cost.

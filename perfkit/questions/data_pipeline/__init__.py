@@ -18,15 +18,14 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.tick import REFUSED, Note, Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.questions import unknown
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Folder, Range
 from perfkit.questions.data_pipeline import work
 from perfkit.questions.data_pipeline.variants import (
     CHOICES,
@@ -34,15 +33,16 @@ from perfkit.questions.data_pipeline.variants import (
     GROUPS,
     SYNTHETIC,
     VARIANTS,
+    differences,
+    stage_seconds,
+    why_not,
 )
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
-from perfkit.questions.parameters import Choice, Folder, Range
 from perfkit.questions.shared import benchmark, cache, decoding
 from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import quoted
+from perfkit.questions.shared.verdicts import Race, quoted
 
 _VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
@@ -127,12 +127,12 @@ class DataPipeline(Experiment):
                 yield from shared_images.make_records(images, form)
         yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=images, side=self.image_side, batch=4)
-        yield Note("stages", work.stage_seconds(task))
+        yield Note("stages", stage_seconds(task))
         methods = self._methods
         if OWN in methods:
-            wrong = work.why_not(methods.pop(OWN), task)
+            wrong = why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
-        differ = work.differences(methods.values(), task)
+        differ = differences(methods.values(), task)
         for name, difference in differ.items():
             raise RunError(
                 f"{name!r} gives other images than the rest: {difference}. Its speed "

@@ -1,4 +1,4 @@
-"""The input pipelines that are compared.
+"""The input pipelines that are compared, and whether all give the same images.
 
 Each is a function of plain TensorFlow: what it is made of is handed over by the names
 of its arguments (``PARTS``), and its lines are what a reader is shown and advised.
@@ -8,15 +8,27 @@ Where a variant changes what is done with one image, that function is its ``exam
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.engine.measurement import OWN
-from perfkit.questions.data_pipeline.work import BASELINE, Method
-from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.race import Choice
+from perfkit.questions.base import UNWRITTEN, mistake_of
+from perfkit.questions.data_pipeline.work import (
+    BASELINE,
+    PARTS,
+    Method,
+    Task,
+    dataset_of,
+    schedule,
+    table,
+)
+from perfkit.questions.shared import decoding, tf
+from perfkit.questions.shared.verdicts import Choice
 
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
@@ -256,3 +268,156 @@ GROUPS = {
     name: (BASELINE, *members, SYNTHETIC, DECODE_LIMIT)
     for name, members in _TOGETHER.items()
 }
+
+
+# What is found out before they are timed.
+
+# So many images, and so many passes over them: the first fills what is kept.
+_TIMED_IMAGES, _PASSES = 16, 5
+
+
+def stage_seconds(task: Task) -> dict[str, float]:
+    """Seconds of one core for an image, in each stage, where nothing else runs.
+
+    The stages are ``decode``, ``decode_square`` (only the square that is cut out) and
+    ``augment`` (with its copy into a batch). They take turns; the shortest pass counts.
+    """
+    augment, square = (PARTS[name](task, "") for name in ("augment", "square_of"))
+    paths, _, draws = schedule(task)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.threading.private_threadpool_size = 1
+    options.threading.max_intra_op_parallelism = 1
+
+    def read(path: Any, drawn: Any) -> Any:
+        return tf.io.read_file(path), drawn
+
+    def decode(file: Any, drawn: Any) -> Any:
+        return tf.io.decode_jpeg(file, channels=3), drawn
+
+    count = min(_TIMED_IMAGES, len(paths))
+    files = dataset_of((paths, draws)).take(count).map(read).cache()
+    stages = {
+        "decode": files.map(lambda *file: tf.shape(decode(*file)[0])),
+        "decode_square": files.map(square),
+        "augment": files.map(decode).cache().map(augment),
+    }
+    batches = {
+        name: iter(stage.repeat().batch(count).with_options(options))
+        for name, stage in stages.items()
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in batches}
+    for _, (name, stage) in itertools.product(range(_PASSES), batches.items()):
+        began = time.perf_counter()
+        next(stage)
+        seconds[name].append((time.perf_counter() - began) / count)
+    return {name: min(passes) for name, passes in seconds.items()}
+
+
+# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
+# colours are stored at half the resolution; everything else is equal to rounding.
+_MEAN = 0.5 / 255
+_WORST = 0.25
+# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
+# wrong place shows in the second. It may give them a little earlier or later.
+_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
+_OTHERS = (
+    "gives other images than the rest, or in a very different order: each must be one "
+    "of the files, augmented with its own random numbers"
+)
+_UNEVEN = "gives some images more often than others"
+_FROZEN = (
+    "repeats its augmented images in every epoch: cache before the augmentation, not "
+    "after it"
+)
+
+
+def comparable(method: Method) -> bool:
+    """Whether a variant uses the random numbers given, so that it can be compared."""
+    return not (method.in_model or method.own_random)
+
+
+def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
+    """Say of each whose first batch is not as expected how it differs, by name."""
+    paths, _, draws = schedule(task)
+    first = zip(map(_pixels, paths[: task.batch]), draws, strict=False)
+    # The first images as each has to give them, computed in NumPy.
+    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in first])
+    gaps = {m.name: _difference(m, task, expected) for m in methods if comparable(m)}
+    return {name: gap for name, gap in gaps.items() if gap}
+
+
+def why_not(method: Method, task: Task) -> str:
+    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
+    part = slice(_SEEN)
+    images = replace(
+        task.images, paths=task.images.paths[part], labels=task.images.labels[part]
+    )
+    task = replace(task, images=images)
+    return mistake_of(lambda: _mistake(method, task))
+
+
+def _mistake(method: Method, task: Task) -> str:
+    """What is wrong with some epochs of a pipeline; its order is its own affair."""
+    pipeline = method.build(task)
+    if pipeline is None:
+        return UNWRITTEN
+    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
+    batches = list(itertools.islice(iter(pipeline), needed))
+    sizes = {int(np.size(labels)) for _, labels in batches}
+    if sizes and sizes != {task.batch}:
+        listing = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {listing} images instead of {task.batch}"
+    if len(batches) < needed:
+        return "ends, but the others never do: repeat it"
+    images = np.concatenate([np.asarray(images) for images, _ in batches])
+    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
+    shape = (task.side, task.side, 3)
+    if images.shape[1:] != shape:
+        return f"gives images of shape {images.shape[1:]} instead of {shape}"
+    return _mixed_up(list(zip(images, labels, strict=True)), task)
+
+
+def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
+    """What is wrong with examples: each is one of the images, augmented once so."""
+    draws, files = table(task), list(map(_pixels, task.images.paths))
+    used_rows, counts = set[int](), [0] * len(files)
+    for place, (image, label) in enumerate(examples):
+        # One drawn a little earlier or later will do: which image it is for, too.
+        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
+        rows = sorted(near, key=lambda row: abs(row - place))
+        for row, index in itertools.product(rows, range(len(files))):
+            expected = decoding.with_numpy(files[index], draws[row], task.side)
+            if not _apart(np.abs(image - expected)):
+                break
+        else:
+            return _OTHERS
+        if row in used_rows:
+            return _FROZEN
+        if label != task.images.labels[index]:
+            return "gives its images wrong labels"
+        used_rows.add(row)
+        counts[index] += 1
+    return "" if min(counts) >= _EPOCHS - 1 else _UNEVEN
+
+
+def _pixels(path: str) -> NDArray[np.uint8]:
+    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
+    return pixels
+
+
+def _difference(method: Method, task: Task, expected: NDArray[np.float32]) -> str:
+    batch = next(iter(method.build(task)))[0]
+    shape = np.shape(batch)
+    if shape[1:] != expected.shape[1:]:
+        return f"its images have shape {shape[1:]} instead of {expected.shape[1:]}"
+    return _apart(np.abs(np.asarray(batch) - expected))
+
+
+def _apart(gaps: Any) -> str:
+    """Say how far pixels are off; "" for no further than rounding and decoding go."""
+    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
+    if mean <= _MEAN and worst <= _WORST:
+        return ""
+    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"

@@ -1,12 +1,12 @@
-"""What pipelines are made of and feed, and whether all give the same images."""
+"""What pipelines are made of and feed, and what TensorFlow runs for them."""
 
 import functools
 import inspect
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded, every
+from perfkit.engine.trial import READY, Note, Pause, Tick, Yielded, every
 from perfkit.machine.limits import free_bytes
-from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.shared import anatomy, benchmark, decoding
+from perfkit.questions.shared import benchmark, decoding, tf
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import Images, parse_record, record_file
-from perfkit.questions.shared.later import tf
 
 Step = Callable[[Any, Any], object]
 Function = Callable[..., Any]
@@ -122,7 +120,8 @@ def graph(function: Function) -> Function:
     return wrapped
 
 
-def _dataset(columns: Any) -> Any:
+def dataset_of(columns: Any) -> Any:
+    """A dataset of the rows of these columns."""
     return tf.data.Dataset.from_tensor_slices(columns)
 
 
@@ -135,11 +134,11 @@ PARTS: dict[str, Callable[[Task, str], Any]] = {
     # As many as this process may use.
     "cores": lambda *_: benchmark.granted(),
     # Path, label and random numbers of each image, without an end.
-    "files": lambda task, _: _dataset(schedule(task)).repeat(),
+    "files": lambda task, _: dataset_of(schedule(task)).repeat(),
     # Path and label of each image, once.
-    "images": lambda task, _: _dataset(columns(task.images)),
+    "images": lambda task, _: dataset_of(columns(task.images)),
     # The random numbers alone, without an end.
-    "draws": lambda task, _: _dataset(table(task)).repeat(),
+    "draws": lambda task, _: dataset_of(table(task)).repeat(),
     # What ``files`` holds, for a loop in Python.
     "rows": lambda task, _: Again(
         functools.partial(itertools.cycle, [*zip(*schedule(task), strict=True)])
@@ -271,49 +270,6 @@ def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
         yield Tick(batch, {"input": 0.0})
 
 
-# So many images, and so many passes over them: the first fills what is kept.
-_TIMED_IMAGES, _PASSES = 16, 5
-
-
-def stage_seconds(task: Task) -> dict[str, float]:
-    """Seconds of one core for an image, in each stage, where nothing else runs.
-
-    The stages are ``decode``, ``decode_square`` (only the square that is cut out) and
-    ``augment`` (with its copy into a batch). They take turns; the shortest pass counts.
-    """
-    augment, square = (PARTS[name](task, "") for name in ("augment", "square_of"))
-    paths, _, draws = schedule(task)
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    options.threading.private_threadpool_size = 1
-    options.threading.max_intra_op_parallelism = 1
-
-    def read(path: Any, drawn: Any) -> Any:
-        return tf.io.read_file(path), drawn
-
-    def decode(file: Any, drawn: Any) -> Any:
-        return tf.io.decode_jpeg(file, channels=3), drawn
-
-    count = min(_TIMED_IMAGES, len(paths))
-    files = _dataset((paths, draws)).take(count).map(read).cache()
-    stages = {
-        "decode": files.map(lambda *file: tf.shape(decode(*file)[0])),
-        "decode_square": files.map(square),
-        "augment": files.map(decode).cache().map(augment),
-    }
-    batches = {
-        name: iter(stage.repeat().batch(count).with_options(options))
-        for name, stage in stages.items()
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in batches}
-    for _, (name, stage) in itertools.product(range(_PASSES), batches.items()):
-        began = time.perf_counter()
-        next(stage)
-        seconds[name].append((time.perf_counter() - began) / count)
-    return {name: min(passes) for name, passes in seconds.items()}
-
-
 def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
 ) -> Iterator[Tick | Pause | Note]:
@@ -332,7 +288,7 @@ def _steps(
             is_planned = True
             # A note ends the tick that is open, so that what follows is not in it.
             yield Note("where", where)
-            yield Note("plan", anatomy.plan(batches))
+            yield Note("plan", plan_of(batches))
             yield Pause("reading the plan")
 
 
@@ -371,109 +327,88 @@ def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
     }
 
 
-# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
-# colours are stored at half the resolution; everything else is equal to rounding.
-_MEAN = 0.5 / 255
-_WORST = 0.25
-# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
-# wrong place shows in the second. It may give them a little earlier or later.
-_SEEN, _EPOCHS, _AHEAD = 8, 3, 16
-_OTHERS = (
-    "gives other images than the rest, or in a very different order: each must be one "
-    "of the files, augmented with its own random numbers"
-)
-_UNEVEN = "gives some images more often than others"
-_FROZEN = (
-    "repeats its augmented images in every epoch: cache before the augmentation, not "
-    "after it"
-)
+# What TensorFlow really runs when a pipeline is iterated.
+_STAGES = {
+    "BatchV2": "batch",
+    "FilterByLastComponent": "skip broken ones",
+    "FlatMap": "one after another",
+    "ForeverRepeat": "repeat",
+    "FromTensor": "one value",
+    "Generator": "Python generator",
+    "InterleaveV2": "files in turns",
+    "Map": "map",
+    "MapAndBatch": "map and batch, fused",
+    "MapAndBatchV2": "map and batch, fused",
+    "MemoryCache": "cache in memory",
+    "MemoryCacheImpl": "contents of the cache",
+    "ParallelBatch": "batch, parallel",
+    "ParallelInterleaveV4": "files in turns, parallel",
+    "ParallelMapV2": "map, parallel",
+    "Prefetch": "prefetch",
+    "Repeat": "repeat",
+    "Shuffle": "shuffle",
+    "ShuffleAndRepeat": "shuffle and repeat, fused",
+    "TFRecord": "read TFRecord",
+    "TensorSlice": "list in memory",
+    "Zip": "zip",
+}
 
 
-def comparable(method: Method) -> bool:
-    """Whether a variant uses the random numbers given, so that it can be compared."""
-    return not (method.in_model or method.own_random)
+def plan_of(iterator: Any) -> dict[str, Any]:
+    """Describe the stages of a live iterator in the order the data pass them.
+
+    TensorFlow keeps a model of every iterator that AUTOTUNE may tune: its stages after
+    all rewrites, what each has cost so far, and how many calls and how large a buffer
+    AUTOTUNE has chosen. Reading it takes some milliseconds.
+
+    It is ``{"stages": [...], "cores": cores AUTOTUNE may use, "memory": bytes it may
+    use for buffers}``, or ``{"missing": why there is no plan, in a sentence}``. Behind
+    the stage that batches, batches count as elements. Nanoseconds are of a stage's own
+    work over all threads; parallelism and buffer are null where it has none. It is
+    tuned where AUTOTUNE chooses one of them.
+    """
+    if not isinstance(iterator, tf.data.Iterator):
+        return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
+    read = getattr(tf.data.experimental, "get_model_proto", None)
+    if read is None:
+        return {"missing": f"TensorFlow {tf.version.VERSION} does not show its plan."}
+    try:
+        model = read(iterator)
+    except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
+        return {"missing": "AUTOTUNE is off here, so TensorFlow keeps no plan."}
+    nodes = [node for node in _in_order(model) if node.name != "Root"]
+    total = sum(node.processing_time for node in nodes) or 1
+    return {
+        "stages": [_stage(node, total) for node in nodes],
+        "cores": int(model.optimization_params.cpu_budget),
+        "memory": int(model.optimization_params.ram_budget),
+    }
 
 
-def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
-    """Say of each whose first batch is not as expected how it differs, by name."""
-    paths, _, draws = schedule(task)
-    first = zip(map(_pixels, paths[: task.batch]), draws, strict=False)
-    # The first images as each has to give them, computed in NumPy.
-    expected = np.stack([decoding.with_numpy(*pair, task.side) for pair in first])
-    gaps = {m.name: _difference(m, task, expected) for m in methods if comparable(m)}
-    return {name: gap for name, gap in gaps.items() if gap}
+def _in_order(model: Any) -> Iterator[Any]:
+    """The nodes from the sources to the output."""
+
+    def upstream(key: int) -> Iterator[Any]:
+        node = model.nodes[key]
+        for source in node.inputs:
+            # Interleaved files come and go; one that has gone is named but not kept.
+            if source in model.nodes:
+                yield from upstream(source)
+        yield node
+
+    if model.output in model.nodes:
+        yield from upstream(model.output)
 
 
-def why_not(method: Method, task: Task) -> str:
-    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
-    part = slice(_SEEN)
-    images = replace(
-        task.images, paths=task.images.paths[part], labels=task.images.labels[part]
-    )
-    task = replace(task, images=images)
-    return mistake_of(lambda: _mistake(method, task))
-
-
-def _mistake(method: Method, task: Task) -> str:
-    """What is wrong with some epochs of a pipeline; its order is its own affair."""
-    pipeline = method.build(task)
-    if pipeline is None:
-        return UNWRITTEN
-    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
-    batches = list(itertools.islice(iter(pipeline), needed))
-    sizes = {int(np.size(labels)) for _, labels in batches}
-    if sizes and sizes != {task.batch}:
-        listing = ", ".join(map(str, sorted(sizes)))
-        return f"gives batches of {listing} images instead of {task.batch}"
-    if len(batches) < needed:
-        return "ends, but the others never do: repeat it"
-    images = np.concatenate([np.asarray(images) for images, _ in batches])
-    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
-    shape = (task.side, task.side, 3)
-    if images.shape[1:] != shape:
-        return f"gives images of shape {images.shape[1:]} instead of {shape}"
-    return _mixed_up(list(zip(images, labels, strict=True)), task)
-
-
-def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
-    """What is wrong with examples: each is one of the images, augmented once so."""
-    draws, files = table(task), list(map(_pixels, task.images.paths))
-    used_rows, counts = set[int](), [0] * len(files)
-    for place, (image, label) in enumerate(examples):
-        # One drawn a little earlier or later will do: which image it is for, too.
-        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
-        rows = sorted(near, key=lambda row: abs(row - place))
-        for row, index in itertools.product(rows, range(len(files))):
-            expected = decoding.with_numpy(files[index], draws[row], task.side)
-            if not _apart(np.abs(image - expected)):
-                break
-        else:
-            return _OTHERS
-        if row in used_rows:
-            return _FROZEN
-        if label != task.images.labels[index]:
-            return "gives its images wrong labels"
-        used_rows.add(row)
-        counts[index] += 1
-    return "" if min(counts) >= _EPOCHS - 1 else _UNEVEN
-
-
-def _pixels(path: str) -> NDArray[np.uint8]:
-    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
-    return pixels
-
-
-def _difference(method: Method, task: Task, expected: NDArray[np.float32]) -> str:
-    batch = next(iter(method.build(task)))[0]
-    shape = np.shape(batch)
-    if shape[1:] != expected.shape[1:]:
-        return f"its images have shape {shape[1:]} instead of {expected.shape[1:]}"
-    return _apart(np.abs(np.asarray(batch) - expected))
-
-
-def _apart(gaps: Any) -> str:
-    """Say how far pixels are off; "" for no further than rounding and decoding go."""
-    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
-    if mean <= _MEAN and worst <= _WORST:
-        return ""
-    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"
+def _stage(node: Any, total: int) -> dict[str, Any]:
+    settings = {p.name: int(p.state_value) for p in node.parameters}
+    return {
+        "name": _STAGES.get(node.name, node.name),
+        "kind": node.name,
+        "elements": int(node.num_elements),
+        "ns_per_element": round(node.processing_time / max(1, node.num_elements)),
+        "share": round(node.processing_time / total, 4),
+        "parallelism": settings.get("parallelism"),
+        "buffer": settings.get("buffer_size"),
+        "tuned": any(parameter.tunable for parameter in node.parameters),
+    }

@@ -19,21 +19,20 @@ from typing import Annotated
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Sure, Timing
-from perfkit.engine.tick import REFUSED, Note, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import PerfkitError
 from perfkit.findings import standing
 from perfkit.findings.record import Fact, Verdict
 from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
-from perfkit.questions.base import Experiment
+from perfkit.questions.base import Choice, Experiment, Folder
 from perfkit.questions.microbenchmarks import peaks, work
 from perfkit.questions.microbenchmarks.peaks import Hardware
 from perfkit.questions.microbenchmarks.work import Benchmark
-from perfkit.questions.parameters import Choice, Folder
 from perfkit.questions.shared import benchmark
 from perfkit.questions.shared.benchmark import can_keep_to_one_core, without_gpus
-from perfkit.questions.shared.words import MORE, fact, rates_behind
+from perfkit.questions.shared.verdicts import MORE, fact, rates_behind
 
 _GROUPS = ("arrays", "memory", "disk", "images", "tensorflow", "gpu")
 

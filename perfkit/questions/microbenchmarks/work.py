@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from perfkit import units
-from perfkit.engine.tick import READY, Note, Yielded, every
+from perfkit.engine.trial import READY, Note, Yielded, every
 from perfkit.errors import RunError
 from perfkit.questions.microbenchmarks import peaks
 from perfkit.questions.microbenchmarks.peaks import Hardware, Peak
-from perfkit.questions.shared import benchmark, cache, decoding, images
+from perfkit.questions.shared import benchmark, cache, decoding, images, tf
 from perfkit.questions.shared.benchmark import (
     forget,
     on_one_core,
@@ -25,7 +25,6 @@ from perfkit.questions.shared.benchmark import (
     without_gpus,
 )
 from perfkit.questions.shared.images import HEIGHT, WIDTH, Images, look_at, recall
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import wait
 
 # What the verdict and the checks ask for by name.

@@ -22,20 +22,17 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries, Try
 from perfkit.engine.statistics import Estimate, student
-from perfkit.engine.tick import READY, REFUSED, Note, Yielded
+from perfkit.engine.trial import READY, REFUSED, Note, Yielded
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import Choice, Range, select
-from perfkit.questions.shared import batches
+from perfkit.questions.base import Choice, Experiment, Range, select
+from perfkit.questions.shared import batches, tf
 from perfkit.questions.shared import precision as formats
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import compiled, step_of
 from perfkit.questions.shared.models import MODELS, learnable
 from perfkit.questions.shared.precision import BFLOAT16, FLOAT16, FLOAT32, PRECISIONS
-from perfkit.questions.shared.race import Choice as Way
-from perfkit.questions.shared.race import Race
-from perfkit.questions.shared.words import between, quoted
+from perfkit.questions.shared.verdicts import Choice as Way
+from perfkit.questions.shared.verdicts import Race, between, quoted
 
 _ALL = "precisions"
 # A training that learns is ended after so long, with the losses it has reached.

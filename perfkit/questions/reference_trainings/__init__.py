@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import READY, REFUSED, Note, Pause, Yielded, every
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import READY, REFUSED, Note, Pause, Trial, Yielded, every
 from perfkit.errors import PerfkitError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
@@ -36,14 +35,13 @@ from perfkit.findings.training import (
     why_missing,
 )
 from perfkit.questions.base import Experiment
-from perfkit.questions.shared import benchmark, cache, images
+from perfkit.questions.shared import benchmark, cache, images, tf
 from perfkit.questions.shared import precision as formats
 from perfkit.questions.shared.benchmark import calls_of_a_tick
-from perfkit.questions.shared.later import tf
 from perfkit.questions.shared.loops import step_of, wait
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import FLOAT32, PRECISIONS
-from perfkit.questions.shared.words import fact, failures
+from perfkit.questions.shared.verdicts import fact, failures
 
 Feed = Literal["memory", "JPEG", "disk"]
 # Changing anything that shapes the jobs has to change this: only jobs of the same

@@ -11,13 +11,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from perfkit import units
-from perfkit.engine.tick import READY, TICK_S, Note, Pause, Yielded
+from perfkit.engine.trial import READY, TICK_S, Note, Pause, Yielded
 from perfkit.errors import RunError
 from perfkit.machine import limits
 from perfkit.machine.collect import bytes_fetched, drop_cached_file
 from perfkit.machine.limits import free_bytes, text_of
-from perfkit.questions.shared import cache
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import cache, tf
 
 
 def granted() -> int:

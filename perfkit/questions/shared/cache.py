@@ -15,7 +15,7 @@ from pathlib import Path
 
 from perfkit import units
 from perfkit.engine.alone import private_folder
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import MissingPartError
 
 VARIABLE = "PERFKIT_CACHE"

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfkit.engine.tick import READY, every
-from perfkit.questions.shared import benchmark, loops
-from perfkit.questions.shared.later import keras, tf
+from perfkit.engine.trial import READY, every
+from perfkit.questions.shared import benchmark, keras, loops, tf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from perfkit.engine.tick import Yielded
+    from perfkit.engine.trial import Yielded
     from perfkit.questions.shared.images import Images
 
 

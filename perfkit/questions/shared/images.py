@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit import units
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.questions.shared import benchmark, cache
-from perfkit.questions.shared.later import tf
+from perfkit.questions.shared import benchmark, cache, tf
 
 Field = NDArray[np.float32]
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick, every
-from perfkit.questions.shared.later import keras, tf
+from perfkit.engine.trial import READY, TICK_S, Note, Pause, Tick, every
+from perfkit.questions.shared import keras, tf
 from perfkit.questions.shared.models import MODELS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from perfkit.engine.tick import Yielded
+    from perfkit.engine.trial import Yielded
 
     Step = Callable[[Any, Any], tf.Tensor]
     Loop = Callable[[Any, Any], Iterator[int]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.questions.shared.later import keras, layers, tf
+from perfkit.questions.shared import keras, layers, tf
 
 if TYPE_CHECKING:
     from collections.abc import Callable

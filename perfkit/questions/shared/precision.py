@@ -9,9 +9,9 @@ from typing import Any, Literal
 from perfkit.machine.collect import processor
 from perfkit.machine.nvml import gpus
 from perfkit.machine.record import Gpu, visible_gpus
+from perfkit.questions.shared import keras, tf
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import keras, tf
 from perfkit.questions.shared.models import Model
 
 FLOAT32, NO_TF32 = "float32", "float32 without TF32"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError
 from perfkit.training.account.places import IN_GRAPHS, Place
 from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler

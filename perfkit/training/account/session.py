@@ -18,8 +18,7 @@ from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import launcher
 from perfkit.engine.plan import Event, Preparing, Progress
 from perfkit.engine.processes import in_process
-from perfkit.engine.tick import Note
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Note
 from perfkit.errors import RunError
 from perfkit.findings.account import Account, Line
 from perfkit.findings.account_report import verdict

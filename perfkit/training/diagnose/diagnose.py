@@ -15,8 +15,7 @@ from perfkit.engine.launcher import Message, launcher
 from perfkit.engine.live import Opening
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, TrialEnded
-from perfkit.engine.tick import Yielded
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import Limits, Yielded
 from perfkit.errors import RunError
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.load import with_next
@@ -43,7 +42,6 @@ from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.inference import inferred
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
@@ -372,7 +370,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = gains.step_of(measured, self._facts)
-        inferences = inferred(self._changes, step, measured, self._facts)
+        inferences = gains.inferred(self._changes, step, measured, self._facts)
         together = self._together(measured)
         at_once = together.changes if together else ()
         proved = gains.causes(self._changes, measured, inferences, at_once)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfkit.engine.tick import READY, TICK_S, Note, Pause, Tick
+from perfkit.engine.trial import READY, TICK_S, Note, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose.training import (

@@ -71,7 +71,7 @@ class Facts:
         iterators: How many iterators over ``tf.data`` a step of such a loop makes.
         lines: Whose work may be left out; see ``diagnose.causes.lines``.
         start: Of a race across backends: its first losses from the start that all sides
-            share; see ``race.start``.
+            share; see ``race.backends``.
     """
 
     parameters: int = 0

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from perfkit.engine.tick import Note
-from perfkit.engine.trial import PROBLEM, TRACEBACK, Outcome
+from perfkit.engine.trial import PROBLEM, TRACEBACK, Note, Outcome
 from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
 

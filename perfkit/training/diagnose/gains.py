@@ -1,20 +1,30 @@
-"""From ratios to claims: what slows a training."""
+"""From ratios to claims: what slows a training.
+
+What no change proves is inferred: some functions cannot be kept from being traced anew.
+What that costs comes from what each trial of the training as given noted, with an
+interval over those trials.
+"""
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from perfkit import units
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.statistics import Comparison
+from perfkit.engine.statistics import Comparison, student
 from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
-from perfkit.questions.shared.words import rounds
+from perfkit.findings.text import as_sentence
+from perfkit.questions.shared.verdicts import rounds
+from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes import OF_INPUT
+from perfkit.training.diagnose.causes.model import RETRACING
 from perfkit.training.diagnose.change import Change, without_input
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, explains
+from perfkit.training.diagnose.tracing import STEADY
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
-_RETRACING = "retracing"
 # What a cause has of the change that proved it.
 _SHARED = ("cause", "fix", "do", "mind", "subject", "group", "ceiling", "at_least")
 
@@ -45,10 +55,10 @@ def causes(
     # One batch again and again has one shape, which keeps functions from being traced
     # anew: then it may not be the input that this ceiling has found.
     untried = (
-        change.cause == _RETRACING and measured.compare(change.name, AS_GIVEN) is None
+        change.cause == RETRACING.id and measured.compare(change.name, AS_GIVEN) is None
         for change in changes
     )
-    if any(untried) or any(cause.cause == _RETRACING for cause in inferences):
+    if any(untried) or any(cause.cause == RETRACING.id for cause in inferences):
         left_out |= {s.name for s, _ in ceilings if s.cause == "input-bound"}
     left_out.update(set_aside(changes, measured, at_once))
     return rank([_cause(s, c, measured) for s, c in pairs if s.name not in left_out])
@@ -125,7 +135,7 @@ def _is_better_done(alternative: Cause, cause: Cause) -> bool:
     if cause.cause == "input-bound":
         return alternative.cause in OF_INPUT and alternative.speedup.estimate >= PLAIN
     as_much = alternative.speedup.high >= cause.speedup.low
-    return cause.cause == "callback" and alternative.cause == _RETRACING and as_much
+    return cause.cause == "callback" and alternative.cause == RETRACING.id and as_much
 
 
 def healthy(
@@ -161,7 +171,7 @@ def _is_explained(ceiling: Comparison, pairs: list[tuple[Change, Comparison]]) -
 
 
 def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause:
-    inferred = bool(change.inferred_if) and any(
+    is_inferred = bool(change.inferred_if) and any(
         change.inferred_if in trial.notes for trial in measured.trials_of(AS_GIVEN)
     )
     how_fast = (
@@ -175,7 +185,7 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
         kind=change.kind_at(compared.ratio),
         speedup=gain(compared),
         evidence=f"{change.means}{change.changes} That runs {how_fast}.",
-        grade="inferred" if inferred else "measured here",
+        grade="inferred" if is_inferred else "measured here",
         **{name: getattr(change, name) for name in _SHARED},
     )
 
@@ -192,3 +202,79 @@ def measured_gain(name: str, measured: Measurement) -> Gain | None:
     if compared is None or not compared.is_judged:
         return None
     return gain(compared) if units.is_known(compared.low, compared.high) else None
+
+
+# No share of a step is believed to be more than this: the gain has no bound there.
+_MAX_SHARE = 0.95
+
+
+def inferred(
+    changes: Sequence[Change],
+    step: Seconds | None,
+    measured: Measurement,
+    facts: Facts,
+) -> tuple[Cause, ...]:
+    """Claim what the trials' notes show, where no change could."""
+    is_stopped = any(_stops_it(change, measured) for change in changes)
+    if step is None or is_stopped or not facts.retraced:
+        return ()
+    traced = _traced_s(measured, AS_GIVEN)
+    gain = _inferred_gain([seconds / step.median_s for seconds in traced])
+    if gain is None:
+        return ()
+    name, entry = next(iter(facts.retraced.items()))
+    function = tracing.display_name(name, entry)
+    because = f" ({entry['because'][0]})" if entry["because"] else ""
+    share = 1 - 1 / gain.estimate
+    evidence = f"Retracing {function} takes {units.percent(share)} of a step{because}."
+    fix = (
+        f"Make {function} once, outside the loop, and pass it tensors of one shape and "
+        "dtype."
+    )
+    if entry.get("library"):
+        fix = "Give it batches of one shape and dtype."
+        if entry["made_anew"]:
+            fix = "Each call makes it again: make fewer calls, with more examples each."
+    cause = Cause(
+        cause=RETRACING.id,
+        change="",
+        kind="defect",
+        speedup=gain,
+        evidence=f"{as_sentence(RETRACING.means)} {evidence}",
+        fix=fix,
+        grade="inferred",
+        do=RETRACING.do,
+        mind=RETRACING.mind,
+        subject="Without that the training",
+        group=RETRACING.group,
+    )
+    return (cause,)
+
+
+def _stops_it(change: Change, measured: Measurement) -> bool:
+    """Whether a change was timed that did keep functions from being traced anew."""
+    if change.cause != RETRACING.id:
+        return False
+    after, before = (_traced_s(measured, name) for name in (change.name, AS_GIVEN))
+    return bool(after and before and np.mean(after) < np.mean(before) / 2)
+
+
+def _traced_s(measured: Measurement, name: str) -> list[float]:
+    """Seconds of tracing in each step, of those trials of a variant that noted them."""
+    trials = (t for t in measured.trials_of(name) if STEADY in t.notes)
+    notes = [trial.notes[STEADY] for trial in trials]
+    return [n[tracing.NOTE]["seconds"] / n["steps"] for n in notes if n["steps"]]
+
+
+def _inferred_gain(shares: Sequence[float]) -> Gain | None:
+    """The gain from doing away with these shares of trials; None where none shows."""
+    if len(shares) < 2:
+        return None
+    logs = np.log(1 / (1 - np.clip(shares, -_MAX_SHARE, _MAX_SHARE)))
+    error = float(logs.std(ddof=1)) / len(logs) ** 0.5
+    half = student(len(logs) - 1) * error
+    middle = float(logs.mean())
+    ends = middle - half, middle, middle + half
+    low, estimate, high = (float(np.exp(end)) for end in ends)
+    is_shown = low > 1 and estimate >= CLAIMED
+    return Gain(estimate=estimate, low=low, high=high) if is_shown else None

@@ -23,8 +23,7 @@ from typing import Any
 from perfkit.engine.launcher import read_early
 from perfkit.engine.live import OneProcess, failed, turn
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
-from perfkit.engine.trial import WHOLE, Outcome
+from perfkit.engine.trial import READY, WHOLE, Note, Outcome, Pause, Tick, Yielded
 from perfkit.engine.worker import stamp
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings

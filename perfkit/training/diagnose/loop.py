@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from perfkit.engine.tick import READY, TICK_S, Pause, Tick
+from perfkit.engine.trial import READY, TICK_S, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.account.places import outwards, repeated
+from perfkit.training.diagnose import listening
 from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
@@ -29,7 +30,6 @@ from perfkit.training.diagnose.epochs import (
     tell_datasets,
     train,
 )
-from perfkit.training.diagnose.steps import listening
 from perfkit.training.diagnose.training import Training, handed_over, kind_of, wait
 
 # The data of the last epoch of a trial began anew, which no real epoch does.

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from perfkit.engine import plan as engine_plan
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.statistics import Comparison
-from perfkit.engine.tick import Yielded
-from perfkit.engine.trial import Trial
+from perfkit.engine.trial import Trial, Yielded
 from perfkit.findings.diagnosis import MUCH, TOGETHER
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts

@@ -319,7 +319,7 @@ class Script:
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
-        from perfkit.training.diagnose.steps import steps
+        from perfkit.training.diagnose import steps
 
         main = types.ModuleType("__main__")
         main.__dict__[MARK] = steps

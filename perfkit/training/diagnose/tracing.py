@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from perfkit.engine.tick import READY, Note, Tick
+from perfkit.engine.trial import READY, Note, Tick
 from perfkit.questions.shared.loops import described
 from perfkit.training.account.places import outwards
 from perfkit.training.diagnose.loop import LIBRARIES, package_of

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left, wait
-from perfkit.training.diagnose import failure
+from perfkit.training.diagnose import failure, listening
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline.memory import leave_files_alone
-from perfkit.training.diagnose.steps import listening
 from perfkit.training.diagnose.training import Training, handed_over, prepare_callbacks
 
 STEP = "train"

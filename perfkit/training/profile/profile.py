@@ -19,7 +19,7 @@ from perfkit import __version__
 from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import Started, launcher
 from perfkit.engine.processes import in_process
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadFileError, BadParameterError, need
 from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
 from perfkit.machine.collect import machine

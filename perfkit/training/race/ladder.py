@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
-from perfkit.charts.rates import draw_ratio, draw_ratio_axis
+from perfkit.charts.rows import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.processes import in_process
 from perfkit.engine.statistics import Comparison
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings

@@ -19,13 +19,11 @@ from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.spread import Spread
 from perfkit.engine.statistics import Comparison, Rounds, comparison
-from perfkit.engine.tick import Note
-from perfkit.engine.trial import LOSSES
+from perfkit.engine.trial import LOSSES, Note
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import losses
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import Finding, Shown, Verdict
 from perfkit.findings.report import Report, Table
-from perfkit.findings.shown import Shown
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
 from perfkit.findings.text import plain
 from perfkit.training.diagnose.epochs import to_callback

@@ -21,9 +21,8 @@ from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence
-from perfkit.questions.base import Experiment
-from perfkit.questions.parameters import NOT_ASKED
-from perfkit.questions.shared.words import failures
+from perfkit.questions.base import NOT_ASKED, Experiment
+from perfkit.questions.shared.verdicts import failures
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import digest, name_of
 from perfkit.training.race import learning

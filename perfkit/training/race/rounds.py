@@ -13,10 +13,9 @@ from typing import ClassVar
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison
-from perfkit.engine.tick import READY, Note, Yielded
-from perfkit.engine.trial import RUN
+from perfkit.engine.trial import READY, RUN, Note, Yielded
 from perfkit.findings.standing import LEAST_ROUNDS
-from perfkit.questions.parameters import NOT_ASKED
+from perfkit.questions.base import NOT_ASKED
 from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.rounds import trial_s
 from perfkit.training.race.question import Race

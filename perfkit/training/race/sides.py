@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfkit.engine.host import Place
-from perfkit.engine.tick import Note, Yielded
+from perfkit.engine.trial import Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.machine import environment
 from perfkit.questions.shared.loops import Told

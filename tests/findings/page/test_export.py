@@ -9,7 +9,7 @@ import pytest
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 from tests.findings.made import finding
 from tests.findings.page.books import book, code, printed, write
 from tests.findings.page.pages import Page
@@ -142,7 +142,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one_and_no_rest(
 
 _IS_KILLED = """
 import os, signal, sys
-from perfkit.findings.page.export import export
+from perfkit.findings.page import export
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 export(sys.argv[1], sys.argv[2])
 """

@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit.findings import store
-from perfkit.findings.page.export import export, findings_page
+from perfkit.findings.page import export, findings_page
 from tests.findings.page import hostile
 from tests.findings.page.books import book, write
 from tests.findings.page.pages import POLICY, Page, problems

@@ -5,9 +5,8 @@ from functools import partial
 import pytest
 from nbformat import v4
 
-from perfkit.findings.page import notebook
+from perfkit.findings.page import export, notebook
 from perfkit.findings.page.clean import Pictures
-from perfkit.findings.page.export import export
 from perfkit.findings.record import Verdict
 from tests.findings.made import finding
 from tests.findings.page.books import (

@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.tick import Tick
+from perfkit.engine.trial import Tick
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.questions import experiment, result_of

@@ -7,8 +7,7 @@ import pytest
 
 from perfkit.engine.live import LiveTrial
 from perfkit.engine.plan import Try
-from perfkit.engine.tick import READY, Note
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import READY, Limits, Note
 from perfkit.questions.batch_size import (
     fit_sizes,
     name_of_try,

@@ -11,8 +11,7 @@ import threading
 import psutil
 import pytest
 
-from perfkit.engine.tick import READY, Note
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import READY, Limits, Note
 from perfkit.questions.contention import loads
 from perfkit.questions.contention.loads import CPU, DISK, LOADS, MEMORY
 from tests.engine.trials import are_gone, launched, until_ticks

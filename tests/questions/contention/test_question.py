@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfkit.engine.tick import REFUSED, Note
-from perfkit.engine.trial import Limits
+from perfkit.engine.trial import REFUSED, Limits, Note
 from perfkit.findings import store
 from perfkit.findings.load import MEANT
 from perfkit.questions import contention, gallery

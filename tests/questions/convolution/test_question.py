@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.statistics import Estimate
-from perfkit.engine.tick import REFUSED, Note
+from perfkit.engine.trial import REFUSED, Note
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
 from perfkit.questions.convolution import Convolution, bound_of, shares_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import perfkit
-from perfkit.engine.tick import READY
+from perfkit.engine.trial import READY
 from perfkit.errors import RunError
 from perfkit.questions import cpu_or_gpu as trainings
 from perfkit.questions.cpu_or_gpu import ALL_CORES, GPU, ONE_CORE, Device

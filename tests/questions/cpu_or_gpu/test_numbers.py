@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.engine.statistics import Estimate
 from perfkit.questions.cpu_or_gpu import PAIRS, CpuOrGpu, Size, cost, name_of
-from perfkit.questions.shared import costs as shared_costs
+from perfkit.questions.shared import batches
 from tests.questions import crossings
 from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 
@@ -32,7 +32,7 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
 
 def fitted(timed):
     work, steps = zip(*timed, strict=True)
-    return shared_costs.fitted(work, steps)
+    return batches.fitted(work, steps)
 
 
 def result(timed, **more):

@@ -13,7 +13,7 @@ import tensorflow as tf
 from perfkit.engine.measurement import OWN
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
-from perfkit.questions.data_pipeline import work
+from perfkit.questions.data_pipeline import variants
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, Method
 from perfkit.questions.shared import decoding
@@ -42,18 +42,20 @@ def test_a_way_and_its_shown_lines_give_the_images_that_all_ways_give(
     method = VARIANTS[name]
     _, labels = next(iter(method.build(task)))
     assert list(np.asarray(labels)) == list(task.images.labels[: task.batch])
-    assert work.comparable(method) != (name in ("random in map", "augment in model"))
+    assert variants.comparable(method) != (
+        name in ("random in map", "augment in model")
+    )
     shown = dataclasses.replace(
         method,
         name="as shown",
         function=lambda: typed(method, task),
         example=None,
     )
-    assert work.differences([method, shown], task) == {}
+    assert variants.differences([method, shown], task) == {}
 
 
 def why_not(function, task):
-    return work.why_not(Method(OWN, "", function), task)
+    return variants.why_not(Method(OWN, "", function), task)
 
 
 def right(files, example, cores, batch):

@@ -5,8 +5,8 @@ import numpy as np
 import psutil
 import pytest
 
-from perfkit.engine.tick import READY, Note, Pause, Tick
-from perfkit.questions.data_pipeline import work
+from perfkit.engine.trial import READY, Note, Pause, Tick
+from perfkit.questions.data_pipeline import variants, work
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.data_pipeline.work import PARTS, Again, schedule
 
@@ -40,7 +40,7 @@ def test_a_way_that_gives_something_else_is_found_out(task):
         ("naive map", smaller, "shape (48, 48, 3) instead of (64, 64, 3)"),
     ):
         guilty = dataclasses.replace(VARIANTS[name], function=function)
-        found = work.differences([guilty, VARIANTS["parallel map"]], task)
+        found = variants.differences([guilty, VARIANTS["parallel map"]], task)
         assert list(found) == [name]
         assert why in found[name]
 

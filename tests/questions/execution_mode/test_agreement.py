@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.engine.tick import REFUSED
-from perfkit.questions import experiment
-from perfkit.questions.execution_mode import variants
-from perfkit.questions.execution_mode.variants import VARIANTS, why_not
+from perfkit.engine.trial import REFUSED
+from perfkit.questions import execution_mode, experiment
+from perfkit.questions.execution_mode import VARIANTS, why_not
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
 
 JOB = Job("tiny-dense", 8)
-SHORT = JOB.first(variants.STEPS)
+SHORT = JOB.first(execution_mode.STEPS)
 
 
 def typed(method, job):
     """How far the weights move that are trained by the lines a reader is shown."""
     network = job.network()
-    before = variants._weights(network)
+    before = execution_mode._weights(network)
     scope = {"tf": tf, "keras": keras, "model": network, "steps": job.steps}
     scope |= {"batches": job.batches(), "loss_of": loops.loss_function()}
     scope |= {"loss": scope["loss_of"]}
@@ -29,10 +28,10 @@ def typed(method, job):
     # Batches of other sizes are handed over, as endless as they are measured.
     code = [li for li in method.code.splitlines() if not li.startswith("batches = ")]
     exec("\n".join(code), scope)
-    return variants._weights(network) - before
+    return execution_mode._weights(network) - before
 
 
-wanted = functools.cache(variants.expected)
+wanted = functools.cache(execution_mode.expected)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -40,7 +39,7 @@ def test_a_way_and_its_shown_lines_learn_what_a_plain_loop_learns(name):
     method = VARIANTS[name]
     job = dataclasses.replace(SHORT, feed=method.feed)
     far = wanted(job)
-    assert variants._difference(method, job, far) == ""
+    assert execution_mode._difference(method, job, far) == ""
     apart = typed(method, job) - far
     assert np.linalg.norm(apart) < 0.01 * np.linalg.norm(far)
     # What costs time has lines to write instead.
@@ -99,4 +98,4 @@ def test_a_way_that_cannot_run_is_left_to_say_so_in_its_trial():
         yield
 
     guilty = dataclasses.replace(VARIANTS["eager loop"], run=broken)
-    assert variants.differences([guilty], JOB) == {}
+    assert execution_mode.differences([guilty], JOB) == {}

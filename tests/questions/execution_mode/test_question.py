@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from perfkit.questions.execution_mode import ExecutionMode
-from perfkit.questions.execution_mode.variants import GROUPS, VARIANTS
+from perfkit.questions.execution_mode import GROUPS, VARIANTS, ExecutionMode
 from perfkit.questions.runs import run
 from perfkit.questions.shared.loops import NOTE
 from tests.questions import races

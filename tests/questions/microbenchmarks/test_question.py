@@ -4,7 +4,7 @@ from dataclasses import replace
 import cloudpickle
 import pytest
 
-from perfkit.engine.tick import REFUSED, Note
+from perfkit.engine.trial import REFUSED, Note
 from perfkit.errors import RunError
 from perfkit.findings import standing
 from perfkit.questions import experiment, microbenchmarks

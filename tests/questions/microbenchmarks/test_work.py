@@ -1,7 +1,7 @@
 import itertools
 
 import perfkit
-from perfkit.engine.tick import READY, Pause, Tick
+from perfkit.engine.trial import READY, Pause, Tick
 from perfkit.questions.microbenchmarks import work
 from perfkit.questions.shared import benchmark
 from tests.machine.trees import grow

@@ -5,7 +5,7 @@ import pytest
 
 import perfkit
 from perfkit.engine.measurement import Measurement
-from perfkit.engine.tick import REFUSED
+from perfkit.engine.trial import REFUSED
 from perfkit.findings.reading import note_as
 from perfkit.questions import mixed_precision, result_of
 from perfkit.questions.mixed_precision import (

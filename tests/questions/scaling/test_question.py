@@ -6,7 +6,7 @@ import re
 import pytest
 
 import perfkit
-from perfkit.engine.tick import REFUSED, Pause, Tick
+from perfkit.engine.trial import REFUSED, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
 from perfkit.questions.scaling import (

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.engine.tick import READY
+from perfkit.engine.trial import READY
 from perfkit.questions.shared import benchmark
 from tests.machine.trees import grow
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import MissingPartError
 from perfkit.questions.shared import cache
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import perfkit
-from perfkit.engine.tick import READY
+from perfkit.engine.trial import READY
 from perfkit.questions.data_pipeline.variants import VARIANTS
 from perfkit.questions.shared import decoding
 from perfkit.questions.shared.images import jpeg

@@ -4,8 +4,8 @@ import threading
 import keras
 import pytest
 
-from perfkit.engine.tick import Note
-from perfkit.questions.execution_mode.variants import BY_DEFAULT, VARIANTS
+from perfkit.engine.trial import Note
+from perfkit.questions.execution_mode import BY_DEFAULT, VARIANTS
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job, loss_function, optimizer_for
 

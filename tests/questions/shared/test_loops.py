@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfkit.engine.tick import Note, Tick
-from perfkit.questions.execution_mode.variants import VARIANTS, prepared
+from perfkit.engine.trial import Note, Tick
+from perfkit.questions.execution_mode import VARIANTS, prepared
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
 

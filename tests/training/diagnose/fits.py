@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from perfkit.engine.tick import Note, Pause
+from perfkit.engine.trial import Note, Pause
 from perfkit.training.diagnose.loop import Looping, fitted
 from perfkit.training.diagnose.training import handed_over
 from tests.findings.made import completed

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import perfkit
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.errors import RunError
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import InFile

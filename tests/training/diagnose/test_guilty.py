@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.processes import in_process
-from perfkit.engine.tick import Note
+from perfkit.engine.trial import Note
 from perfkit.training.diagnose.causes import KNOWN
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +81,7 @@ def two_steps(path, functions, traces):
     def steps_of(function):
         import tensorflow as tf
 
-        from perfkit.engine.tick import Pause, Tick
+        from perfkit.engine.trial import Pause, Tick
         from perfkit.training.diagnose.epochs import Epochs
         from perfkit.training.diagnose.loop import Looping, fitted
         from perfkit.training.diagnose.maker import InFile

@@ -3,7 +3,7 @@ import pytest
 from perfkit.engine.measurement import Measurement
 from perfkit.findings.diagnosis import Seconds
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.inference import inferred
+from perfkit.training.diagnose.gains import inferred
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.findings.made import completed
 

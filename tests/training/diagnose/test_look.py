@@ -8,8 +8,7 @@ import keras
 import pytest
 
 from perfkit.engine.live import FAILED
-from perfkit.engine.tick import READY, Note, Tick
-from perfkit.engine.trial import WHOLE
+from perfkit.engine.trial import READY, WHOLE, Note, Tick
 from perfkit.training.diagnose.epochs import Epochs
 from perfkit.training.diagnose.facts import facts_of
 from perfkit.training.diagnose.look import Turns

@@ -3,15 +3,15 @@ import types
 
 import pytest
 
-from perfkit.engine.tick import Pause, Tick
+from perfkit.engine.trial import Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions.shared.loops import Left
+from perfkit.training.diagnose import steps
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.surroundings import one_iterator
 from perfkit.training.diagnose.epochs import EPOCH_END, Epochs
 from perfkit.training.diagnose.facts import facts_of_loop
 from perfkit.training.diagnose.loop import LoopCalls, Looping
-from perfkit.training.diagnose.steps import steps
 
 
 class Turnstile:

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from perfkit.training.diagnose.steps import steps
+from perfkit.training.diagnose import steps
 
 
 def test_marked_data_are_gone_through_as_they_are():

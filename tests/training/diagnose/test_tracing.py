@@ -1,7 +1,7 @@
 """Functions that TensorFlow traces again and again."""
 
 import perfkit
-from perfkit.engine.tick import READY, Tick
+from perfkit.engine.trial import READY, Tick
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.tracing import Tracing
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import Gain, Seconds
-from perfkit.findings.page.export import findings_page
+from perfkit.findings.page import findings_page
 from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.causes import KNOWN, applicable
 from perfkit.training.diagnose.change import Change, KnownCause

@@ -17,15 +17,14 @@ import pytest
 
 import perfkit
 from perfkit.engine.host import Environment
-from perfkit.engine.tick import Pause
-from perfkit.engine.trial import LOSSES
+from perfkit.engine.trial import LOSSES, Pause
 from perfkit.errors import MissingPartError
 from perfkit.machine import environment
 from perfkit.training.diagnose import epochs
 from perfkit.training.diagnose import training as backend
 from perfkit.training.diagnose.training import handed_over
+from perfkit.training.race import backends
 from perfkit.training.race import race as sessions
-from perfkit.training.race import start
 from perfkit.training.race.backends import MEMORY, KerasRace
 from perfkit.training.race.learning import FIRST_STEP
 from perfkit.training.race.question import BRIEF_ROUNDS, Race
@@ -49,7 +48,7 @@ WITHOUT_TENSORFLOW = """
 import itertools, json, sys
 sys.modules["tensorflow"] = None
 import jax
-from perfkit.engine.tick import Note, Tick
+from perfkit.engine.trial import Note, Tick
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import maker
 from perfkit.training.race.backends import look_at, train
@@ -102,7 +101,7 @@ def test_another_backend_is_looked_at_and_timed_without_tensorflow(tmp_path):
     new, other_notes, *_ = run_without_tensorflow(tmp_path, 3.0)
     assert new["start"]["losses"] == base["start"]["losses"]
     assert other_notes[LOSSES][0][1] == pytest.approx(notes[LOSSES][0][1])
-    assert start.compare(new["start"], base["start"]) == ""
+    assert backends.compare_starts(new["start"], base["start"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def training(model, columns=4, scale=1.0):
 
 
 def begun(folder, *trainings):
-    return [start.first_losses(each, str(folder)) for each in trainings]
+    return [backends.first_losses(each, str(folder)) for each in trainings]
 
 
 def test_the_same_job_has_the_same_losses_from_the_weights_of_the_first(tmp_path):
@@ -188,14 +187,14 @@ def test_the_same_job_has_the_same_losses_from_the_weights_of_the_first(tmp_path
     assert base == {"losses": new["losses"], "random": False, "half": False}
     assert base["losses"][0] == pytest.approx(base["losses"][1])
     assert base["losses"][3] < base["losses"][1]
-    assert start.compare(new, base) == ""
+    assert backends.compare_starts(new, base) == ""
     # A trial begins where the first side began.
     again = training(network())
-    start.set_weights(again, str(tmp_path))
+    backends.set_weights(again, str(tmp_path))
     x, y = (part[:16] for part in again.data)
     loss = again.model.evaluate(x, y, verbose=0)
     assert loss == pytest.approx(base["losses"][0], rel=1e-4)
-    said = start.in_words(new, base)
+    said = backends.start_in_words(new, base)
     assert said.endswith("in step 3, as the baseline's.")
 
 
@@ -212,8 +211,8 @@ def test_the_same_job_has_the_same_losses_from_the_weights_of_the_first(tmp_path
 )  # fmt: skip
 def test_another_job_is_not_compared_and_the_reason_is_said(tmp_path, other, reason):
     base, new = begun(tmp_path, training(network()), other())
-    assert reason in start.compare(new, base)
-    assert start.compare(base, base) == ""
+    assert reason in backends.compare_starts(new, base)
+    assert backends.compare_starts(base, base) == ""
 
 
 def test_where_layers_draw_random_numbers_only_the_start_is_compared(tmp_path):
@@ -221,28 +220,30 @@ def test_where_layers_draw_random_numbers_only_the_start_is_compared(tmp_path):
         tmp_path, *(training(network(keras.layers.Dropout(0.5))) for _ in "ab")
     )
     assert base["random"]
-    assert start.compare(new, base) == ""
-    assert "later losses were compared on average" in start.in_words(new, base)
+    assert backends.compare_starts(new, base) == ""
+    assert "later losses were compared on average" in backends.start_in_words(new, base)
     far = new | {"losses": [2 * new["losses"][0], *new["losses"][1:]]}
-    assert "before any step" in start.compare(far, base)
+    assert "before any step" in backends.compare_starts(far, base)
 
 
 def test_losses_that_are_no_numbers_and_what_raises_are_reasons(tmp_path):
     base = {"losses": [1.0, 1.0, 0.9, 0.8], "random": False, "half": False}
     broken = base | {"losses": [math.nan] * 4}
-    assert "no number instead of 1" in start.compare(broken, base)
+    assert "no number instead of 1" in backends.compare_starts(broken, base)
     model = network()
     model.train_on_batch = None
     (raised,) = begun(tmp_path, training(model))
-    assert "from the same weights it raised TypeError" in start.compare(raised, base)
-    assert "the baseline has no first losses" in start.compare(base, raised)
+    assert "from the same weights it raised TypeError" in backends.compare_starts(
+        raised, base
+    )
+    assert "the baseline has no first losses" in backends.compare_starts(base, raised)
 
 
 def test_half_precision_may_round_more():
     base = {"losses": [1.0, 1.0, 0.9, 0.8], "random": False, "half": False}
     near = base | {"losses": [1.01, 1.01, 0.91, 0.81]}
-    assert start.compare(near, base)
-    assert not start.compare(near | {"half": True}, base)
+    assert backends.compare_starts(near, base)
+    assert not backends.compare_starts(near | {"half": True}, base)
 
 
 # The race.

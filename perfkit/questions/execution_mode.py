@@ -1,31 +1,41 @@
-"""The ways to run a step, the trainings that do, and whether they learn the same."""
+"""Which way of executing a training step is fastest on this machine?
+
+The suspect: Python starts every operation of every step one by one, so a small step is
+nearly all overhead.
+The test: make the same steps from the same weights in several modes and compare
+examples per second. What a mode's first call costs, to trace or to compile, is kept
+apart: it is expensive, and pays back after a number of steps, or never.
+"""
 
 import collections
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.engine.measurement import OWN
-from perfkit.engine.tick import READY, Note, Yielded
-from perfkit.questions.base import UNWRITTEN, mistake_of
-from perfkit.questions.shared import loops
-from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.later import tf
-from perfkit.questions.shared.loops import (
-    Feed,
-    Job,
-    Traces,
-    looped,
-    step_of,
-    traced,
-    wait,
+from perfkit.engine.measurement import OWN, Measurement, Variant
+from perfkit.engine.trial import READY, REFUSED, Note, Yielded
+from perfkit.findings.record import Edit, Fact, Verdict
+from perfkit.questions.base import (
+    UNWRITTEN,
+    Choice,
+    Experiment,
+    Range,
+    mistake_of,
+    select,
 )
-from perfkit.questions.shared.race import Choice
+from perfkit.questions.shared import loops, tf, verdicts
+from perfkit.questions.shared.benchmark import without_gpus
+from perfkit.questions.shared.code import code_of
+from perfkit.questions.shared.loops import Feed, Job, Traces, step_of, traced
+from perfkit.questions.shared.models import MODELS
+from perfkit.questions.shared.verdicts import Race, failures, judge_costs
+
+# The ways to run a step, the trainings that do, and whether they learn the same.
 
 EAGER, GRAPH, FIT = "eager loop", "tf.function", "fit"
 Kind = Literal["mode", "retracing"]
@@ -44,7 +54,7 @@ def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yie
     """Give the step the number of each step as well: a Python int, or a tensor."""
     traces, loop = Traces(), with_tensors if as_tensor else with_numbers
     body = loops.with_traces(numbering(step_of(network)), traces)
-    yield from looped(job, graph_of(body), traces, loop=loop)
+    yield from loops.looped(job, graph_of(body), traces, loop=loop)
 
 
 def numbering(step: Any) -> Callable[..., Any]:
@@ -83,7 +93,7 @@ def made_anew(job: Job, network: Any) -> Iterator[Yielded]:
     """Call ``tf.function`` inside the loop, at every step."""
     traces = Traces()
     body = loops.with_traces(step_of(network), traces)
-    yield from looped(job, body, traces, loop=with_anew)
+    yield from loops.looped(job, body, traces, loop=with_anew)
 
 
 def with_anew(batches: Any, step: Any) -> Iterator[int]:
@@ -107,7 +117,7 @@ def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
     ticks = loops.ticks(
         lambda counting: fit(callbacks=[counting], **QUIET),
         examples=job.batch,
-        sync=wait,
+        sync=loops.wait,
         stepped=traces.step,
     )
     # A step that runs eagerly is never traced.
@@ -256,11 +266,13 @@ _RETRACING = (
 
 VARIANTS = {method.name: method for method in (*_MODES, *_RETRACING)}
 CHOICES = {
-    method.name: Choice(method.does, method.read)
+    method.name: verdicts.Choice(method.does, method.read)
     for method in VARIANTS.values()
     if method.kind == "mode"
 }
-CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
+CHOICES[OWN] = verdicts.Choice(
+    "Use your own step.", "step = yours(model, optimizer, loss_of)"
+)
 # Groups of variants, by the question that they answer. The first of each is the
 # baseline, which runs twice in each round so that the noise is known.
 GROUPS = {
@@ -339,3 +351,104 @@ def _difference(method: Method, job: Job, movement: Weights) -> str:
 
 def _weights(network: Any) -> Weights:
     return np.concatenate([np.ravel(array) for array in network.get_weights()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionMode(Experiment):
+    """Which way of executing a training step is fastest on this machine?"""
+
+    model: Annotated[
+        str, Choice(tuple(MODELS), help="What is trained; the first is the smallest")
+    ] = "tiny-dense"
+    batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 32
+    variants: Annotated[
+        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
+    ] = "modes"
+
+    name = "execution-mode"
+    choices = CHOICES
+    # Takes a model, its optimizer and its loss; returns a function of features and
+    # labels that trains on one batch.
+    function: ClassVar[MakeStep | None] = None
+
+    @property
+    def baseline(self) -> str:
+        """The first of the first group: each question has a baseline of its own."""
+        word = self.variants.split(",")[0]
+        groups = (names for group, names in GROUPS.items() if word in (group, *names))
+        return next(groups)[0]
+
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The variants that ``variants`` asks for, the baseline always first."""
+        methods, first = self._methods, self.baseline
+        return {
+            name: Variant(
+                *(name, functools.partial(self._run, name), method.does),
+                method.against if method.against in methods else first,
+                code=method.code,
+            )
+            for name, method in methods.items()
+        }
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Refuse variants that learn something else."""
+        without_gpus()
+        yield Note("progress", "Checking that all variants learn the same")
+        job = Job(self.model, self.batch)
+        methods, function = self._methods, type(self).function
+        methods.pop(OWN, None)
+        refused = differences(methods.values(), job)
+        if function and (reason := why_not(function, job)):
+            refused[OWN] = reason
+        yield Note(REFUSED, refused)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which mode is fastest, by how much, when it pays back, what to change.
+
+        Of a run whose baseline is a graph: what it costs to trace again.
+        """
+        facts = [*_facts(measured)]
+        guilty = (method for method in VARIANTS.values() if method.do)
+        compared = (measured.compare(method.name, method.against) for method in guilty)
+        costs = list(filter(None, compared))
+        if measured.baseline == GRAPH and costs:
+            worst, verdict = judge_costs(measured, costs, "this training")
+            if worst:
+                method = VARIANTS[worst.variant]
+                edit = Edit(old=method.read(), new=method.fix())
+                verdict = replace(verdict, headline=method.do, edits=(edit,))
+            return replace(verdict, facts=tuple(facts), because=failures(measured))
+        race = Race(measured, CHOICES, "examples")
+        warnings, first_calls = race.first_calls(self.batch)
+        return race.verdict(warnings=warnings, facts=(*facts, *first_calls))
+
+    @property
+    def _methods(self) -> dict[str, Method]:
+        function = type(self).function
+        mine = {OWN: own_method(function)} if function else {}
+        methods = select(self.variants, GROUPS, VARIANTS, self.baseline)
+        return {self.baseline: methods[self.baseline], **mine, **methods}
+
+    def _run(self, name: str) -> Iterator[Yielded]:
+        # The trial has seeded NumPy, with the same number for all variants of a round.
+        seed = int(np.random.randint(2**31))
+        method = self._methods[name]
+        job = Job(self.model, self.batch, seed, feed=method.feed)
+        return method.run(job, job.network())
+
+
+def _facts(measured: Measurement) -> Iterator[Fact]:
+    defaults = [trial.notes.get(BY_DEFAULT) for trial in measured.trials]
+    if known := [default for default in defaults if default is not None]:
+        uses = "compiles with XLA" if known[-1] else "uses no XLA"
+        yield Fact(f"{FIT}, without a setting for XLA", uses)
+    for name in (m.name for m in VARIANTS.values() if m.kind == "retracing"):
+        notes = [
+            t.notes[loops.NOTE]
+            for t in measured.trials_of(name)
+            if loops.NOTE in t.notes
+        ]
+        if notes:
+            # Each trial is a process of its own, and traces anew.
+            traces, steps = notes[-1]["traces"], notes[-1]["steps"]
+            yield Fact(f"Traces of {name}", f"{traces:,} in {steps:,} steps")

@@ -1,8 +1,9 @@
-"""The live chart: the final chart of a run, filling in, above the machine's load.
+"""What a browser draws: the live chart of a run, and the simulated input pipeline.
 
-All that it shows is the widget's state: what is being done goes out with each update,
-the picture once a second, and all of it in words every few seconds. A page that is
-loaded again asks for that state, and is whole then.
+The live chart is the final chart of a run, filling in, above the machine's load. All
+that it shows is the widget's state: what is being done goes out with each update, the
+picture once a second, and all of it in words every few seconds. A page that is loaded
+again asks for that state, and is whole then.
 """
 
 import time
@@ -241,3 +242,40 @@ def page_data(box: Any, chart: LiveChart) -> tuple[dict[str, Any], dict[str, Any
     """
     data, metadata = chart._repr_mimebundle_() or ({}, {})
     return {_VIEW: {**data[_VIEW], "model_id": box.model_id}}, metadata
+
+
+_STATIC = (
+    "<p>Sliders here simulate an input pipeline. To move them, open this notebook in "
+    "JupyterLab, Jupyter Notebook or VS Code and run its cells.</p>"
+)
+
+
+class PipelineSimulator(anywidget.AnyWidget):
+    """Sliders, a timeline of twelve batches, and images per second.
+
+    Attributes:
+        start: The fields of a ``Pipeline`` that it begins with.
+        measured: Those that were measured, as ``pipeline``; ``square_ms``, in which one
+            core decodes only the squares of a batch, or 0; and the measured ``rates``,
+            as text. Empty where there is nothing to use.
+    """
+
+    _esm = joined(("simulation.js", "simulator.js"))
+    _css = joined(("simulator.css",))
+
+    start = traitlets.Dict().tag(sync=True)
+    measured = traitlets.Dict().tag(sync=True)
+
+    def __repr__(self) -> str:
+        return "<a simulated input pipeline>"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        forms = self._repr_mimebundle_() or ({}, {})
+        # A page that is exported has no kernel, no script and so no sliders.
+        static: dict[str, Any] = {"text/html": _STATIC, "text/plain": repr(self)}
+        display(  # type: ignore[no-untyped-call]
+            {**forms[0], **static}, metadata=forms[1], raw=True
+        )
+        display(LOST, raw=True)  # type: ignore[no-untyped-call]
