@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import psutil
 import pytest
@@ -33,6 +35,14 @@ def folder(tmp_path):
     made_odd = tmp_path / ODD
     made_odd.mkdir()
     return made_odd
+
+
+@pytest.fixture
+def temporary():
+    """A folder for temporary files, and so a lock, of one's own, with a short name."""
+    # A socket of the launcher has to have its place below it.
+    with tempfile.TemporaryDirectory() as made:
+        yield made
 
 
 @pytest.mark.measures
@@ -133,17 +143,18 @@ SAID = {
 }
 
 
-# Nothing waits for it: the lock is in its own folder for temporary files.
 @pytest.mark.parametrize("fault", SAID)
 @pytest.mark.fault(
     "launcher",
     "open files, SIGKILL",
     sees="What to do, and where the finding is with all that was measured by then.",
 )
-def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path):
+def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
+    fault, tmp_path, temporary
+):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_RUNS_OUT), fault, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": temporary},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -161,7 +172,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     assert len(found.trials) >= 3
     left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info)]
     assert are_gone(left)
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert list(Path(temporary).glob("perfkit-launcher-*")) == []
 
 
 @pytest.mark.measures
