@@ -41,17 +41,18 @@ def folder(tmp_path):
 def temporary():
     """A folder for temporary files, and so a lock, of one's own, with a short name."""
     # A socket of the launcher has to have its place below it.
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         yield made
 
 
-@pytest.mark.measures
 @pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
 @pytest.mark.fault(
     "findings", "home, locale, path", sees="The verdict, and where the finding is."
 )
-def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(folder, variables):
-    run = start("run napping --budget 2", folder, **variables)
+def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
+    folder, variables, temporary
+):
+    run = start("run napping --budget 2", folder, TMPDIR=temporary, **variables)
     assert run.communicate()[1] == ""
     # On a machine that is too busy nothing can be timed within the budget.
     assert run.returncode in (0, 1)
@@ -83,18 +84,17 @@ def test_the_doctor_looks_without_a_home(folder):
     assert out
 
 
-@pytest.mark.measures
 @pytest.mark.fault(
     "launcher", "no /proc", sees="The verdict; what processes use is not known."
 )
 @pytest.mark.fault(
     "trial", "no /proc", sees="Nothing: its rate is measured all the same."
 )
-def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path):
+def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path, temporary):
     without = ROOT / "tests" / "guilty" / "without_tensorflow" / "sitecustomize.py"
     (tmp_path / "sitecustomize.py").write_text(without.read_text() + NO_PROC)
-    path = f"{tmp_path}{os.pathsep}{ROOT}"
-    run = start("run napping --budget 2", tmp_path, PYTHONPATH=path)
+    own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
+    run = start("run napping --budget 2", tmp_path, **own)
     assert run.communicate()[1] == ""
     (kept,) = (tmp_path / "perfkit-findings").glob("*.json")
     assert store.load(kept).trials
