@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import psutil
 import pytest
@@ -35,13 +37,22 @@ def folder(tmp_path):
     return made_odd
 
 
-@pytest.mark.measures
+@pytest.fixture
+def temporary():
+    """A folder for temporary files, and so a lock, of one's own, with a short name."""
+    # A socket of the launcher has to have its place below it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        yield made
+
+
 @pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
 @pytest.mark.fault(
     "findings", "home, locale, path", sees="The verdict, and where the finding is."
 )
-def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(folder, variables):
-    run = start("run napping --budget 2", folder, **variables)
+def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
+    folder, variables, temporary
+):
+    run = start("run napping --budget 2", folder, TMPDIR=temporary, **variables)
     assert run.communicate()[1] == ""
     # On a machine that is too busy nothing can be timed within the budget.
     assert run.returncode in (0, 1)
@@ -73,18 +84,17 @@ def test_the_doctor_looks_without_a_home(folder):
     assert out
 
 
-@pytest.mark.measures
 @pytest.mark.fault(
     "launcher", "no /proc", sees="The verdict; what processes use is not known."
 )
 @pytest.mark.fault(
     "trial", "no /proc", sees="Nothing: its rate is measured all the same."
 )
-def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path):
+def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path, temporary):
     without = ROOT / "tests" / "guilty" / "without_tensorflow" / "sitecustomize.py"
     (tmp_path / "sitecustomize.py").write_text(without.read_text() + NO_PROC)
-    path = f"{tmp_path}{os.pathsep}{ROOT}"
-    run = start("run napping --budget 2", tmp_path, PYTHONPATH=path)
+    own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
+    run = start("run napping --budget 2", tmp_path, **own)
     assert run.communicate()[1] == ""
     (kept,) = (tmp_path / "perfkit-findings").glob("*.json")
     assert store.load(kept).trials
@@ -133,17 +143,18 @@ SAID = {
 }
 
 
-# Nothing waits for it: the lock is in its own folder for temporary files.
 @pytest.mark.parametrize("fault", SAID)
 @pytest.mark.fault(
     "launcher",
     "open files, SIGKILL",
     sees="What to do, and where the finding is with all that was measured by then.",
 )
-def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path):
+def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
+    fault, tmp_path, temporary
+):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_RUNS_OUT), fault, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": temporary},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -161,7 +172,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path
     assert len(found.trials) >= 3
     left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info)]
     assert are_gone(left)
-    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+    assert list(Path(temporary).glob("perfkit-launcher-*")) == []
 
 
 @pytest.mark.measures

@@ -125,9 +125,8 @@ def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
 # Those that run.
 
 
-@pytest.mark.measures
 def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
-    here, capsys
+    here, capsys, alone_here
 ):
     (here / "helper.py").write_text(
         "def busy():\n    return sum(range(300_000))  # @busy\n"
@@ -165,8 +164,7 @@ def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_
     assert 0 < stands <= found.wall_s + 1.0
 
 
-@pytest.mark.measures
-def test_what_was_seen_of_a_script_that_raises_is_kept(here):
+def test_what_was_seen_of_a_script_that_raises_is_kept(here, alone_here):
     path = script(
         here,
         """
@@ -186,9 +184,8 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here):
     assert found.updates == 12
 
 
-@pytest.mark.measures
 def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
-    here, monkeypatch
+    here, monkeypatch, alone_here
 ):
     fits = "# Train.\nwhile True:\n    model.fit(x, y, verbose=0)\n"
     path = write(book("# A title", code(MODEL), code(fits)), here / "train.ipynb")

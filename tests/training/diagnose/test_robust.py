@@ -9,7 +9,6 @@ import cloudpickle
 import psutil
 import pytest
 
-from perfkit.engine import alone
 from perfkit.engine.live import FAILED
 from perfkit.engine.trial import Limits
 from perfkit.errors import RunError
@@ -211,12 +210,6 @@ def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(code, said, tmp_pat
 
 
 # Whole diagnoses.
-
-
-@pytest.fixture
-def alone_here(monkeypatch, tmp_path):
-    """Wait for no other run of this user: nothing here is judged by its rates."""
-    monkeypatch.setattr(alone, "lock_file", lambda: tmp_path / "lock")
 
 
 def test_a_diagnosis_of_a_training_that_raises_has_no_half_result(alone_here, tmp_path):
