@@ -397,7 +397,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
             together=together,
-            ceiling=gains.ceiling(self._changes, measured),
+            ceiling=gains.ceiling(measured),
             untested=self._untested,
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),

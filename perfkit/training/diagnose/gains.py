@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
-from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
+from perfkit.findings.diagnosis import TOGETHER, WITHOUT_INPUT, Cause, Gain, Seconds
 from perfkit.questions.shared.words import rounds
 from perfkit.training.diagnose.causes import OF_INPUT
-from perfkit.training.diagnose.change import Change, without_input
+from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, explains
 
@@ -180,10 +180,9 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     )
 
 
-def ceiling(changes: Sequence[Change], measured: Measurement) -> Gain | None:
+def ceiling(measured: Measurement) -> Gain | None:
     """What the training without its input reaches; None where that is not known."""
-    change = without_input(changes)
-    return measured_gain(change.name, measured) if change else None
+    return measured_gain(WITHOUT_INPUT, measured)
 
 
 def measured_gain(name: str, measured: Measurement) -> Gain | None:

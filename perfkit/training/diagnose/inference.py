@@ -39,7 +39,7 @@ def inferred(
     if gain is None:
         return ()
     name, entry = next(iter(facts.retraced.items()))
-    function = tracing.display_name(name, entry)
+    function = entry.get("library") or f"`{name}`"
     because = f" ({entry['because'][0]})" if entry["because"] else ""
     share = 1 - 1 / gain.estimate
     evidence = f"Retracing {function} takes {units.percent(share)} of a step{because}."

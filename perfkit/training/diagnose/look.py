@@ -269,7 +269,7 @@ class Turns:
         self._callbacks = training.arguments["callbacks"]
         self._training = training
         self._unused = _State.capture(training.model, self._callbacks)
-        block = Block.first(self._copied(), epochs, lambda: self._ends > 0)
+        block = Block(self._copied(), epochs, lambda: self._ends > 0)
         train(block, turnstile)
         candidates = tuple(self._changes.values())
         choosing = Screening(candidates, self._suspects, hurried=self._hurried)
@@ -331,7 +331,7 @@ class Turns:
         changes = [self._changes[name]] if name in self._changes else []
         epochs = epochs_with(facts, changes)
         apply(training, facts, changes, epochs)
-        block = Block.first(training, epochs)
+        block = Block(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
         block.at_once = not validates and not epochs.has_epoch_ticks

@@ -362,6 +362,6 @@ def fitted(
             if screening:
                 screening(training, looping.epochs, turnstile)
             else:
-                train(Block.first(training, looping.epochs), turnstile)
+                train(Block(training, looping.epochs), turnstile)
 
     yield from turnstile.run(work)
