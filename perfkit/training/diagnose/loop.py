@@ -134,8 +134,7 @@ class LoopCalls:
 
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
-        limit = OFTEN * self.steps
-        often = (name for name, count in self._eager.items() if count >= limit)
+        often = (n for n, count in self._eager.items() if count >= OFTEN * self.steps)
         return tuple(name for name in often if ":" in name)
 
     def computes(self) -> str:
