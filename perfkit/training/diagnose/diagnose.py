@@ -329,8 +329,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._changes,
             self._work,
             longest,
-            self._facts.ready_s,
-            self._facts.step_s,
+            self._facts,
             screened=self._opening is not None,
             usual_s=remaining_s,
         )

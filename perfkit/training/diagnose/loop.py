@@ -67,11 +67,9 @@ class StepCounter:
     def end_epoch(self) -> None:
         """Tell what was done; the next step ends what the epoch's end takes."""
         self.tell_steps()
-        self._at_end, self._next = True, Pause(EPOCH_END)
-        if self._epochs.steps:
-            batch = self._epochs.batch
-            examples = self._epochs.steps * batch
-            self._next = Pause(EPOCH_END, every=examples, within=batch)
+        examples = (self._epochs.steps or 0) * self._epochs.batch
+        within = self._epochs.batch if examples else 0
+        self._at_end, self._next = True, Pause(EPOCH_END, examples, within)
 
     def begin_anew(self) -> None:
         """Leave out the time until the next step has been made."""
