@@ -304,8 +304,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return
-        outcome = running.outcome or "completed"
-        self._facts = look.facts_in(notes, outcome, running.message, remedy)
+        self._facts = look.facts_in(running, remedy)
         self._changes, self._untested = applicable(self._facts)
         if is_screening:
             spent_s = float(notes[look.SPENT])

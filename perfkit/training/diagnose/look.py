@@ -20,11 +20,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perfkit.engine.launcher import read_early
+from perfkit.engine.launcher import Started, read_early
 from perfkit.engine.live import OneProcess, failed, turn
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.engine.tick import READY, Note, Pause, Tick, Yielded
-from perfkit.engine.trial import WHOLE, Outcome
+from perfkit.engine.trial import WHOLE
 from perfkit.engine.worker import stamp
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings
@@ -123,13 +123,11 @@ def look(
             yield event
 
 
-def facts_in(
-    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
-) -> Facts:
+def facts_in(looked: Started, remedy: str) -> Facts:
     """What a look has found, from its notes; see ``failure.run_error``."""
-    if FACTS in notes:
-        return Facts(**notes[FACTS])
-    raise failure.run_error(notes, outcome, message, remedy)
+    if FACTS in looked.notes:
+        return Facts(**looked.notes[FACTS])
+    raise failure.run_error(looked, remedy)
 
 
 def run_for_a_moment(

@@ -215,10 +215,9 @@ class RaceSession(Session):
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return None
-        outcome = running.outcome or "completed"
         remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
         try:
-            facts = look.facts_in(running.notes, outcome, running.message, remedy)
+            facts = look.facts_in(running, remedy)
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
             raise
