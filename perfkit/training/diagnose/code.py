@@ -350,8 +350,8 @@ def line_of_compile(code: Code) -> int:
 def line_of_fit(code: Code) -> int:
     """The line of a script that trains it."""
     calls, line = fit_calls(code.tree), code.source.fit
-    taken = [call for call in calls if call.lineno == line][:1]
-    return line_of(only(taken or calls))
+    matches = [call for call in calls if call.lineno == line][:1]
+    return line_of(only(matches or calls))
 
 
 def line_of_definition(code: Code, *paths: str) -> int:

@@ -123,11 +123,11 @@ def look(
             yield event
 
 
-def facts_in(looked: Started, remedy: str) -> Facts:
+def facts_in(process: Started, remedy: str) -> Facts:
     """What a look has found, from its notes; see ``failure.run_error``."""
-    if FACTS in looked.notes:
-        return Facts(**looked.notes[FACTS])
-    raise failure.run_error(looked, remedy)
+    if FACTS in process.notes:
+        return Facts(**process.notes[FACTS])
+    raise failure.run_error(process, remedy)
 
 
 def run_for_a_moment(

@@ -213,8 +213,8 @@ def _without_run_eagerly(code: Code) -> Iterator[Splice]:
 
     What code of the user's draws, counts or reads in Python a graph would do once.
     """
-    named = of_kind(ast.Name, *code.calls_of("compile"))
-    names = {*_STEPS, *(n.id for n in named)}
+    arguments = of_kind(ast.Name, *code.calls_of("compile"))
+    names = {*_STEPS, *(n.id for n in arguments)}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
     overrides = (getattr(f, "name", "") in names for f in code.of_kind(Definition))
     if traced or any(overrides):
