@@ -7,13 +7,15 @@ import re
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from perfkit.engine.launcher import Started
 from perfkit.engine.tick import Note
 from perfkit.engine.trial import PROBLEM, TRACEBACK
 from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
+
+if TYPE_CHECKING:
+    from perfkit.engine.launcher import Started
 
 Item = TypeVar("Item")
 Parameters = ParamSpec("Parameters")
@@ -72,7 +74,7 @@ def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> V
         return otherwise
 
 
-def run_error(ended: Started, remedy: str) -> RunError:
+def run_error(ended: "Started", remedy: str) -> RunError:
     """Say why a training cannot be run; a note holds what its own code raised.
 
     The ``remedy`` is for one that takes long and does not hang.
