@@ -173,7 +173,7 @@ class Block:
         epochs: Of this training.
         over: Asked after all that is told: whether the block is over.
         at_once: Whether it is ready after its first step, because it was warm before.
-        state: How its model is run, where other blocks train the same model by turns.
+        state: Lets its model be run so, where other blocks train the same one by turns.
         callbacks: The user's callbacks, made fit for a trial.
         validating: Watches its validations; the same one in all blocks of a variant.
     """

@@ -143,15 +143,15 @@ def test_without_its_loss_every_layer_still_has_gradients():
 def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
     given = training(loss="mse")
     layer, compiled = given.model.get_layer("hidden"), given.model._compile_loss
-    as_given = look._State.capture(given.model, [])
+    as_given = look.capture(given.model, [])
     for line in (HIDDEN, LOSS):
         leave_out(given, line=line)
-    without = look._State.capture(given.model, [])
-    as_given.put(given.model, [])
+    without = look.capture(given.model, [])
+    as_given()
     assert "call" not in vars(layer)
     assert given.model._compile_loss is compiled
     assert backward(given)[0] == {"first", "hidden", "last"}
-    without.put(given.model, [])
+    without()
     assert backward(given)[0] == {"first", "last"}
 
 
