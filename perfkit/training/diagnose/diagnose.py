@@ -4,7 +4,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -400,7 +400,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            facts=self._facts.as_note() | {ASKED: options},
+            facts=asdict(self._facts) | {ASKED: options},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),

@@ -17,7 +17,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from perfkit.engine.launcher import Started, read_early
@@ -110,7 +110,7 @@ def look(
             some_epochs(running, looping)
             run_facts["pipeline"] = pipeline_facts(looping.training)
             facts = facts_of_loop(looping, **run_facts)
-        yield Note(FACTS, facts.as_note())
+        yield Note(FACTS, asdict(facts))
         # What one variant's turn has traced would not be traced anew in another's.
         if facts.loop or not screens or (facts.retraced and not facts.reshaped):
             return

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from perfkit import units
@@ -67,7 +67,7 @@ def look_at(side: Side, folder: str) -> Iterator[Yielded]:
         else:
             some_epochs(running, looping)
             facts = facts_of_loop(looping, **run_facts)
-        yield Note(FACTS, facts.as_note())
+        yield Note(FACTS, asdict(facts))
 
 
 def train(side: Side, facts: Facts, folder: str) -> Generator[Told]:

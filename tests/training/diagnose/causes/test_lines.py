@@ -2,6 +2,7 @@
 
 import collections
 import functools
+from dataclasses import asdict
 
 import keras
 import numpy as np
@@ -173,7 +174,7 @@ def test_lines_are_offered_and_of_the_others_is_said_why_not():
     assert all(one.ceiling and one.in_place for one in offer.values())
     assert "cannot" in why(lines.LINE, lines=[HIDDEN | {"why": "it cannot"}])
     # As they come from another process.
-    assert Facts(**Facts(lines=known).as_note()) == Facts(lines=known)
+    assert Facts(**asdict(Facts(lines=known))) == Facts(lines=known)
 
 
 def test_what_cannot_be_left_out_is_known_before_it_is_tried():
