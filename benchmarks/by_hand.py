@@ -77,8 +77,7 @@ def compared(run):
 def looked(maker):
     """Look at a training in a process of its own: its ``Facts``."""
     ended = in_process(functools.partial(look.look, maker), LOOKING)
-    remedy = "give it more seconds"
-    return look.facts_in(ended.notes, ended.outcome, ended.message, remedy)
+    return look.facts_in(ended, "give it more seconds")
 
 
 # Opportunities, as a user would write them.

@@ -81,6 +81,11 @@ def as_sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
+def lower(sentence: str) -> str:
+    """A sentence behind a colon."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
+
+
 def listed(names: Iterable[str], word: str = "and", most: int = 100) -> str:
     """Names in a sentence, such as ``"a, b and c"``; of many the first."""
     every = [*names]

@@ -192,8 +192,7 @@ class AccountSession(Keeper[Account]):
         finally:
             running.kill("stopped", "was stopped")
         if collect.SEEN not in notes:
-            how = running.outcome or "stopped", running.message
-            raise failure.run_error(notes, *how, "give it a larger budget")
+            raise failure.run_error(running, "give it a larger budget")
         return notes
 
     def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:

@@ -143,11 +143,6 @@ class Untested:
 Candidates = Iterator[Change | Untested]
 
 
-def without_input(changes: Iterable[Change]) -> Change | None:
-    """The change that leaves the input out; None where it is not among these."""
-    return next((change for change in changes if change.cause == "input-bound"), None)
-
-
 def epochs_with(facts: Facts, changes: Sequence[Change]) -> Epochs:
     """How long the epochs of a trial are with these things changed."""
     batches = [change.batches for change in changes if change.batches != 1]

@@ -138,14 +138,10 @@ class Code:
             return len(values) == 1 and is_literal(values[0], True)
         return is_literal(node, True)
 
-    def defines(self, method: str) -> bool:
-        """Whether a class of the file has a method of its own of this name."""
-        return method in methods_of(*self.of_kind(ast.ClassDef))
-
     @property
     def compile(self) -> ast.Call:
         """The one call that compiles a model."""
-        if self.defines("compile"):
+        if "compile" in methods_of(*self.of_kind(ast.ClassDef)):
             raise Unsure
         calls = self.calls_of("compile")
         return only([c for c in calls if dotted(receiver(c) or c) not in ("", "re")])
@@ -353,8 +349,9 @@ def line_of_compile(code: Code) -> int:
 
 def line_of_fit(code: Code) -> int:
     """The line of a script that trains it."""
-    calls, number = fit_calls(code.tree), code.source.fit
-    return line_of(only(calls[number : number + 1] if number >= 0 else calls))
+    calls, line = fit_calls(code.tree), code.source.fit
+    matches = [call for call in calls if call.lineno == line][:1]
+    return line_of(only(matches or calls))
 
 
 def line_of_definition(code: Code, *paths: str) -> int:

@@ -4,7 +4,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,8 +302,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return
-        outcome = running.outcome or "completed"
-        self._facts = look.facts_in(notes, outcome, running.message, remedy)
+        self._facts = look.facts_in(running, remedy)
         self._changes, self._untested = applicable(self._facts)
         if is_screening:
             spent_s = float(notes[look.SPENT])
@@ -327,8 +326,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             self._changes,
             self._work,
             longest,
-            self._facts.ready_s,
-            self._facts.step_s,
+            self._facts,
             screened=self._opening is not None,
             usual_s=remaining_s,
         )
@@ -395,12 +393,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             healthy=gains.healthy(self._changes, causes, measured),
             causes=causes,
             together=together,
-            ceiling=gains.ceiling(self._changes, measured),
+            ceiling=gains.ceiling(measured),
             untested=self._untested,
             unmeasured=open_still,
             aside=gains.set_aside(self._changes, measured, at_once),
             left_out={c.name: c.leaves_out for c in self._changes if c.leaves_out},
-            facts=self._facts.as_note() | {ASKED: options},
+            facts=asdict(self._facts) | {ASKED: options},
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),

@@ -178,8 +178,7 @@ def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
 def _patch(path: Path, name: str, old: str, new: str) -> tuple[bytes, bytes]:
     """A patch of a file in its encoding and with its ends of lines, and the new file.
 
-    Raises:
-        ValueError: The file is not what was read before, or mixes its ends of lines.
+    ``ValueError`` if it is not what was read before, or mixes its ends of lines.
     """
     data = path.read_bytes()
     with path.open("rb") as file:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perfkit.engine.trial import READY, TICK_S, Note, Pause, Tick
@@ -171,34 +171,24 @@ class Block:
     Attributes:
         training: With whatever is changed in it.
         epochs: Of this training.
-        callbacks: The user's callbacks, fit for a trial.
         over: Asked after all that is told: whether the block is over.
         at_once: Whether it is ready after its first step, because it was warm before.
+        state: Lets its model be run so, where other blocks train the same one by turns.
+        callbacks: The user's callbacks, made fit for a trial.
         validating: Watches its validations; the same one in all blocks of a variant.
-        state: How its model is run, where other blocks train the same model by turns.
     """
 
     training: Training
     epochs: Epochs
-    callbacks: list[Any]
     over: Callable[[], bool] = bool
     at_once: bool = False
-    validating: Validating = field(default_factory=lambda: Validating(None))
     state: Any = None
 
-    @classmethod
-    def first(
-        cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
-    ) -> "Block":
-        """Make the first block of a training; its callbacks become fit for a trial."""
-        callbacks = training.arguments["callbacks"]
-        return cls(
-            training=training,
-            epochs=epochs,
-            callbacks=prepare_callbacks(callbacks, training.epochs or 1),
-            over=over,
-            validating=Validating(epochs.validation, shortens=not is_keras_2()),
-        )
+    def __post_init__(self) -> None:
+        callbacks = self.training.arguments["callbacks"]
+        self.callbacks = prepare_callbacks(callbacks, self.training.epochs or 1)
+        steps = self.epochs.validation
+        self.validating = Validating(steps, shortens=not is_keras_2())
 
 
 def train(block: Block, turnstile: Turnstile) -> None:

@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -127,10 +127,6 @@ class Facts:
         """Of its pipeline, the source first; none where nobody tells of them."""
         stages: list[dict[str, Any]] = self.pipeline.get("stages", [])
         return stages
-
-    def as_note(self) -> dict[str, Any]:
-        """What travels from the process that looked, and stands in the file."""
-        return asdict(self)
 
 
 def facts_of(training: Training, **run_facts: Any) -> Facts:

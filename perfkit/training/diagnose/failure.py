@@ -5,13 +5,16 @@ import contextlib
 import functools
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from perfkit.engine.trial import PROBLEM, TRACEBACK, Note, Outcome
+from perfkit.engine.trial import PROBLEM, TRACEBACK, Note
 from perfkit.errors import BadParameterError, RunError
 from perfkit.training.diagnose import guard, layers, source
+
+if TYPE_CHECKING:
+    from perfkit.engine.launcher import Started
 
 Item = TypeVar("Item")
 Parameters = ParamSpec("Parameters")
@@ -70,15 +73,14 @@ def try_read(read: Callable[..., Value], *arguments: Any, otherwise: Value) -> V
         return otherwise
 
 
-def run_error(
-    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
-) -> RunError:
+def run_error(ended: "Started", remedy: str) -> RunError:
     """Say why a training cannot be run; a note holds what its own code raised.
 
     The ``remedy`` is for one that takes long and does not hang.
     """
-    sentence = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
-    if outcome == "timed-out":
+    notes, ending = ended.notes, f"The training {ended.message.rstrip('.')}."
+    sentence = str(notes.get(PROBLEM) or ending)
+    if ended.outcome == "timed-out":
         sentence += f" If it does not hang, {remedy}."
     error = RunError(sentence)
     if TRACEBACK in notes:

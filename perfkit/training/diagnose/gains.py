@@ -12,13 +12,13 @@ import numpy as np
 from perfkit import units
 from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison, student
-from perfkit.findings.diagnosis import TOGETHER, Cause, Gain, Seconds
+from perfkit.findings.diagnosis import TOGETHER, WITHOUT_INPUT, Cause, Gain, Seconds
 from perfkit.findings.text import as_sentence
 from perfkit.questions.shared.verdicts import rounds
 from perfkit.training.diagnose import tracing
 from perfkit.training.diagnose.causes import OF_INPUT
 from perfkit.training.diagnose.causes.model import RETRACING
-from perfkit.training.diagnose.change import Change, without_input
+from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED, PLAIN, SHARES, explains
 from perfkit.training.diagnose.tracing import STEADY
@@ -190,10 +190,9 @@ def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause
     )
 
 
-def ceiling(changes: Sequence[Change], measured: Measurement) -> Gain | None:
+def ceiling(measured: Measurement) -> Gain | None:
     """What the training without its input reaches; None where that is not known."""
-    change = without_input(changes)
-    return measured_gain(change.name, measured) if change else None
+    return measured_gain(WITHOUT_INPUT, measured)
 
 
 def measured_gain(name: str, measured: Measurement) -> Gain | None:
@@ -223,7 +222,7 @@ def inferred(
     if gain is None:
         return ()
     name, entry = next(iter(facts.retraced.items()))
-    function = tracing.display_name(name, entry)
+    function = entry.get("library") or f"`{name}`"
     because = f" ({entry['because'][0]})" if entry["because"] else ""
     share = 1 - 1 / gain.estimate
     evidence = f"Retracing {function} takes {units.percent(share)} of a step{because}."

@@ -17,13 +17,13 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from perfkit.engine.launcher import read_early
+from perfkit.engine.launcher import Started, read_early
 from perfkit.engine.live import OneProcess, failed, turn
 from perfkit.engine.measurement import CONTROL, Measurement
-from perfkit.engine.trial import READY, WHOLE, Note, Outcome, Pause, Tick, Yielded
+from perfkit.engine.trial import READY, WHOLE, Note, Pause, Tick, Yielded
 from perfkit.engine.worker import stamp
 from perfkit.questions.shared.loops import Told, Turnstile
 from perfkit.training.diagnose import failure, settings
@@ -109,7 +109,7 @@ def look(
             some_epochs(running, looping)
             run_facts["pipeline"] = pipeline_facts(looping.training)
             facts = facts_of_loop(looping, **run_facts)
-        yield Note(FACTS, facts.as_note())
+        yield Note(FACTS, asdict(facts))
         # What one variant's turn has traced would not be traced anew in another's.
         if facts.loop or not screens or (facts.retraced and not facts.reshaped):
             return
@@ -122,13 +122,11 @@ def look(
             yield event
 
 
-def facts_in(
-    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
-) -> Facts:
+def facts_in(process: Started, remedy: str) -> Facts:
     """What a look has found, from its notes; see ``failure.run_error``."""
-    if FACTS in notes:
-        return Facts(**notes[FACTS])
-    raise failure.run_error(notes, outcome, message, remedy)
+    if FACTS in process.notes:
+        return Facts(**process.notes[FACTS])
+    raise failure.run_error(process, remedy)
 
 
 def run_for_a_moment(
@@ -173,52 +171,42 @@ _LONG_S = 0.2
 _PATIENCE = 4
 
 
-@dataclass(frozen=True)
-class _State:
-    """How a model is run: its attributes, its layers', its callbacks', and eagerly."""
+def capture(model: Any, callbacks: list[Any]) -> Callable[..., None]:
+    """Return what lets a model, which nothing trains now, be run as it is now.
 
-    model: dict[str, Any]
+    That takes the attributes of its callbacks, if they are to have others.
+    """
+    import tensorflow as tf
+
+    attributes = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
+    # A validation that was broken off does not go on in another variant's turn.
+    if _VALIDATED in attributes:
+        attributes[_VALIDATED] = None
     # What stands for ``call`` in each of its layers; nothing where that is its class's.
-    calls: list[tuple[Any, dict[str, Any]]]
-    callbacks: list[dict[str, Any]]
-    eager: bool
+    calls = [
+        (layer, {n: v for n, v in vars(layer).items() if n == "call"})
+        for layer in model._flatten_layers(include_self=False)
+    ]
+    present = [dict(vars(callback)) for callback in callbacks]
+    is_eager = tf.config.functions_run_eagerly()
 
-    @classmethod
-    def capture(cls, model: Any, callbacks: list[Any]) -> "_State":
-        """Take it from what nothing trains at the moment."""
-        import tensorflow as tf
-
-        attributes = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
-        # A validation that was broken off does not go on in another variant's turn.
-        if _VALIDATED in attributes:
-            attributes[_VALIDATED] = None
-        callback_states = [dict(vars(callback)) for callback in callbacks]
-        calls = [
-            (layer, {n: v for n, v in vars(layer).items() if n == "call"})
-            for layer in model._flatten_layers(include_self=False)
-        ]
-        return cls(
-            attributes, calls, callback_states, tf.config.functions_run_eagerly()
-        )
-
-    def put(self, model: Any, callbacks: list[Any]) -> None:
-        """Let a model be run so."""
-        import tensorflow as tf
-
-        if tf.config.functions_run_eagerly() != self.eager:
-            tf.config.run_functions_eagerly(self.eager)
-        for name, value in self.model.items():
+    def put(states: list[dict[str, Any]] = present) -> None:
+        if tf.config.functions_run_eagerly() != is_eager:
+            tf.config.run_functions_eagerly(is_eager)
+        for name, value in attributes.items():
             # A model of a class of its own that is built refuses new metrics otherwise.
             if isinstance(getattr(type(model), name, None), property):
                 setattr(model, name, value)
             else:
                 vars(model)[name] = value
-        for layer, call in self.calls:
+        for layer, call in calls:
             vars(layer).pop("call", None)
             vars(layer).update(call)
-        for callback, attributes in zip(callbacks, self.callbacks, strict=True):
+        for callback, state in zip(callbacks, states, strict=True):
             vars(callback).clear()
-            vars(callback).update(attributes)
+            vars(callback).update(state)
+
+    return put
 
 
 class Turns:
@@ -230,7 +218,7 @@ class Turns:
         # They stay the objects that code of the user's may know, with attributes of
         # their own in each variant, and at first those that they were made with.
         self._callbacks: list[Any] = []
-        self._unused: _State
+        self._unused: list[dict[str, Any]]
         self._facts = Facts()
         self._ends = 0.0
         self._changes = dict[str, Change]()
@@ -267,8 +255,8 @@ class Turns:
         """
         self._callbacks = training.arguments["callbacks"]
         self._training = training
-        self._unused = _State.capture(training.model, self._callbacks)
-        block = Block.first(self._copied(), epochs, lambda: self._ends > 0)
+        self._unused = [dict(vars(callback)) for callback in self._callbacks]
+        block = Block(self._copied(), epochs, lambda: self._ends > 0)
         train(block, turnstile)
         candidates = tuple(self._changes.values())
         choosing = Screening(candidates, self._suspects, hurried=self._hurried)
@@ -308,7 +296,7 @@ class Turns:
             if block.epochs.has_epoch_ticks and not epochs_between(arguments):
                 turnstile.tell(Note(WHOLE, True))
             model = block.training.model
-            block.state.put(model, self._callbacks)
+            block.state()
             block.over = self._enough
             train(block, turnstile)
         except Exception as error:
@@ -318,23 +306,22 @@ class Turns:
             self._failed[name] = f"raised {failure.in_short(error)}"
             turnstile.tell(failed(name, self._failed[name]))
             return
-        block.state = _State.capture(model, self._callbacks)
+        block.state = capture(model, self._callbacks)
         block.at_once = True
 
     def _make_variant(self, name: str) -> Block:
         training, facts = self._copied(), self._facts
         base = self._variants.get(AS_GIVEN)
-        state = base.state if base else _State.capture(training.model, self._callbacks)
-        begun = replace(state, callbacks=self._unused.callbacks)
-        begun.put(training.model, self._callbacks)
+        put = base.state if base else capture(training.model, self._callbacks)
+        put(self._unused)
         changes = [self._changes[name]] if name in self._changes else []
         epochs = epochs_with(facts, changes)
         apply(training, facts, changes, epochs)
-        block = Block.first(training, epochs)
+        block = Block(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
         block.at_once = not validates and not epochs.has_epoch_ticks
-        block.state = _State.capture(training.model, self._callbacks)
+        block.state = capture(training.model, self._callbacks)
         return block
 
     def _copied(self) -> Training:

@@ -67,11 +67,9 @@ class StepCounter:
     def end_epoch(self) -> None:
         """Tell what was done; the next step ends what the epoch's end takes."""
         self.tell_steps()
-        self._at_end, self._next = True, Pause(EPOCH_END)
-        if self._epochs.steps:
-            batch = self._epochs.batch
-            examples = self._epochs.steps * batch
-            self._next = Pause(EPOCH_END, every=examples, within=batch)
+        examples = (self._epochs.steps or 0) * self._epochs.batch
+        within = self._epochs.batch if examples else 0
+        self._at_end, self._next = True, Pause(EPOCH_END, examples, within)
 
     def begin_anew(self) -> None:
         """Leave out the time until the next step has been made."""
@@ -134,8 +132,7 @@ class LoopCalls:
 
     def eager(self) -> tuple[str, ...]:
         """The functions that steps call and that compute eagerly: ``"module:name"``."""
-        limit = OFTEN * self.steps
-        often = (name for name, count in self._eager.items() if count >= limit)
+        often = (n for n, count in self._eager.items() if count >= OFTEN * self.steps)
         return tuple(name for name in often if ":" in name)
 
     def computes(self) -> str:
@@ -362,6 +359,6 @@ def fitted(
             if screening:
                 screening(training, looping.epochs, turnstile)
             else:
-                train(Block.first(training, looping.epochs), turnstile)
+                train(Block(training, looping.epochs), turnstile)
 
     yield from turnstile.run(work)

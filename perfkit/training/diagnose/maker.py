@@ -163,7 +163,7 @@ class Source:
         path: Of the file; "" for a cell that was run.
         function: That makes the training; "" for a script.
         line: Where the function begins; 0 for the one outside of all others.
-        fit: Which of a script's calls of ``fit`` is taken, from 0; -1 for the only one.
+        fit: The line of a script's call of ``fit`` that is taken; 0 for the only one.
         cells: Of a notebook: the lines in which its cells of code begin.
     """
 
@@ -171,7 +171,7 @@ class Source:
     path: str = ""
     function: str = ""
     line: int = 0
-    fit: int = -1
+    fit: int = 0
     cells: tuple[int, ...] = ()
 
 
@@ -189,10 +189,8 @@ def source_of(maker: Callable[[], Any]) -> Source:
     if isinstance(maker, Script):
         # A notebook holds its pictures besides its code.
         text = _short(source.text_of(maker.path))
-        fits = source.fit_calls(tree := ast.parse(text))
-        lines, line = [call.lineno for call in fits], maker.line_of_fit(tree)
-        fit = lines.index(line) if line in lines else -1
-        return Source(text, maker.path, fit=fit, cells=source.cells_of(maker.path))
+        line = maker.line_of_fit(ast.parse(text))
+        return Source(text, maker.path, fit=line, cells=source.cells_of(maker.path))
     function = inspect.unwrap(maker)
     code = getattr(function, "__code__", None)
     if code is None:

@@ -45,14 +45,14 @@ def turn_s(step_s: float) -> float:
     return engine_plan.turn_s(step_s, _TURN_S)
 
 
-def trial_s(ready_s: float, step_s: float) -> float:
-    """Seconds of a trial in a fresh process, which is ready after so many seconds."""
-    return ready_s + WARM_UP_S + engine_plan.chosen_s(step_s)
+def trial_s(facts: Facts) -> float:
+    """Seconds of a trial in a fresh process."""
+    return facts.ready_s + WARM_UP_S + engine_plan.chosen_s(facts.step_s)
 
 
 def round_s(facts: Facts) -> float:
     """Seconds of a round in fresh processes."""
-    return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
+    return _CONFIRMED * trial_s(facts)
 
 
 def planned(
@@ -76,7 +76,7 @@ def planned(
     reserve_s = min(2 * fresh_s, _MOST_OF_IT * rest_s)
     if reserve_s < fresh_s:
         # Half a round claims nothing that the turns do not show.
-        pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
+        pair_s = 2 * trial_s(facts)
         # The last turn in the process that looks may end so much later.
         pair_s += _AROUND * turn_s(facts.step_s)
         reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
@@ -230,8 +230,7 @@ class Rounds:
         changes: All that apply.
         work: Makes the work of the training with some changes applied.
         budget: Seconds of the rounds.
-        ready_s: Seconds until a trial is ready, about.
-        step_s: Seconds of a step, about.
+        facts: Of the training: about when a trial is ready, and how long a step takes.
         screened: Whether the first round was one process in which what can be changed
             there took turns.
         usual_s: Seconds after which it ends unless it is still open what helps; None
@@ -246,16 +245,15 @@ class Rounds:
         changes: Sequence[Change],
         work: Callable[[Sequence[Change]], _Work],
         budget: float,
-        ready_s: float,
-        step_s: float = 0.0,
+        facts: Facts,
         *,
         screened: bool = False,
         usual_s: float | None = None,
     ) -> None:
         self._changes, self._work, self._budget = changes, work, budget
         self._screened, self._usual_s = screened, usual_s or budget
-        until_s = ready_s + WARM_UP_S
-        self._each_s = trial_s(ready_s, step_s)
+        until_s = facts.ready_s + WARM_UP_S
+        self._each_s = trial_s(facts)
         # One round leaves much in doubt: no more are begun than two rounds can hold.
         twice = budget / _FEWEST_ROUNDS / self._each_s
         capacity = int(min(_SET_UP_SHARE * budget / until_s, twice))

@@ -55,11 +55,6 @@ def of_kind(kind: type[Node], *within: ast.AST) -> Iterator[Node]:
     return (node for node in nodes if isinstance(node, kind))
 
 
-def names_in(*within: ast.AST) -> set[str]:
-    """Every name that stands there, by itself or before a dot."""
-    return {name.id for name in of_kind(ast.Name, *within)}
-
-
 def methods_of(*classes: ast.ClassDef) -> set[str]:
     """The names of all that classes define themselves."""
     return {getattr(part, "name", "") for node in classes for part in node.body}

@@ -161,11 +161,6 @@ class Tracing:
         )
 
 
-def display_name(name: str, entry: Mapping[str, Any]) -> str:
-    """How a reader knows a function that ``Tracing.anew`` tells of."""
-    return str(entry.get("library") or f"`{name}`")
-
-
 def _of_library(function: Any) -> str:
     """What a function is for that Keras or TensorFlow has; "" for one of the user's."""
     if package_of(function) not in LIBRARIES:

@@ -18,7 +18,7 @@ from perfkit.findings.diagnosis import (
     without_line,
 )
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.text import as_budget, as_sentence, listed
+from perfkit.findings.text import as_budget, as_sentence, listed, lower
 from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.facts import LONG_BETWEEN_S
 from perfkit.training.diagnose.rounds import AS_GIVEN, CLAIMED
@@ -123,7 +123,7 @@ def _to_do(diagnosis: Diagnosis) -> Verdict | None:
     if cause.ceiling and not diagnosis.explained(cause.change):
         headline = f"{_HELD_UP[cause.change]}; {_NO_REMEDY}."
     elif diagnosis.healthy and not (diagnosis.left_open or diagnosis.unmeasured):
-        headline = f"For more speed, {_low(headline)}"
+        headline = f"For more speed, {lower(headline)}"
         gains = (diagnosis.ceiling, *(cause.speedup for cause in diagnosis.causes))
         if not any(gain and gain.is_much for gain in gains):
             headline = f"Nothing is wrong with {_subject(diagnosis)}. {headline}"
@@ -222,10 +222,6 @@ def _short(seconds: float) -> str:
     return units.seconds(float(f"{seconds:.2g}") if seconds < 99.5 else seconds)
 
 
-def _low(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
-
-
 def _warnings(diagnosis: Diagnosis, cause: Cause) -> Iterator[str]:
     """What could change the decision for a change."""
     if cause.mind:
@@ -283,7 +279,7 @@ def _next(best: Cause, causes: Sequence[Cause]) -> Iterator[str]:
             qualifier = " by itself, perhaps as much as the first"
         else:
             qualifier = " by itself"
-        action = _low(cause.do) if before else cause.do
+        action = lower(cause.do) if before else cause.do
         yield f"{before}{action}: {cause.speedup.brief}{qualifier}."
         before = "Then "
 

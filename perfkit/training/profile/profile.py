@@ -92,8 +92,7 @@ def notes_of(ended: Started) -> dict[str, Any]:
     """The notes of a training that was stepped through; ``RunError`` if it was not."""
     if STEPPED not in ended.notes:
         remedy = "trace fewer steps, or give a longer timeout"
-        outcome = ended.outcome or "crashed"
-        raise failure.run_error(ended.notes, outcome, ended.message, remedy)
+        raise failure.run_error(ended, remedy)
     return dict(ended.notes[STEPPED])
 
 

@@ -16,7 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from perfkit.training.race.learning import FIRST_STEP, Difference, Learning
 from perfkit.training.race.question import BRIEF_ROUNDS, Race, fold
 from perfkit.training.race.sides import Side, Work
 
-# A note of a trial: the most memory that its process has held, in bytes.
+# A note of a trial: the most bytes that its process has held, shared ones too.
 MEMORY = "memory"
 
 
@@ -74,7 +74,7 @@ def look_at(side: Side, folder: str) -> Iterator[Yielded]:
         else:
             some_epochs(running, looping)
             facts = facts_of_loop(looping, **run_facts)
-        yield Note(FACTS, facts.as_note())
+        yield Note(FACTS, asdict(facts))
 
 
 def train(side: Side, facts: Facts, folder: str) -> Generator[Told]:
@@ -83,19 +83,16 @@ def train(side: Side, facts: Facts, folder: str) -> Generator[Told]:
     learning = Learning(side.maker, facts.batch)
     looping = Looping(epochs_for(facts), max_epochs=facts.epochs)
     prepare = functools.partial(set_weights, folder=folder)
+    # In kilobytes, but for macOS.
+    unit = 1 if sys.platform == "darwin" else 1024
     with contextlib.closing(fitted(learning, looping, prepare)) as ticks:
         for number, tick in enumerate(ticks, 1):
             yield tick
             yield from learning.news()
             # After the first, second, fourth, ... tick.
             if number & (number - 1) == 0:
-                yield Note(MEMORY, largest_bytes())
-
-
-def largest_bytes() -> int:
-    """Return the most memory that this process has held, shared pages included."""
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024
+                largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                yield Note(MEMORY, unit * largest)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,14 +83,9 @@ class Ladder:
                 draw_ratio(axes, row, c.verdict, c.ratio, (c.low, c.high))
 
         texts = [(c.variant, (c.interval, c.judgement)) for c in self.rungs]
-        words = "; ".join(map(str, self.rungs))
-        figure = rows.picture(
-            _TITLE,
-            [(AS_FOUND, ("1.00×", "")), *texts],
-            ["bar: 95 % interval  ·  each row: one race against photos as found"],
-            draw,
-            alt=f"{_TITLE}. {words}.",
-        )
+        lines = ["bar: 95 % interval  ·  each row: one race against photos as found"]
+        labels = [(AS_FOUND, ("1.00×", "")), *texts]
+        figure = rows.picture(_TITLE, labels, lines, draw)
         return canvas.stamped(figure, self.stamp) if self.stamp else figure
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
-from perfkit.findings.text import as_sentence
+from perfkit.findings.text import as_sentence, lower
 from perfkit.questions.base import NOT_ASKED, Experiment
 from perfkit.questions.shared.verdicts import failures
 from perfkit.training.diagnose.facts import Facts
@@ -297,11 +297,6 @@ def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]
     if compared.is_noise:
         return f"This race does not show whether {side} is faster than {baseline}.", ""
     return f"{side} {_compared(compared)} as {baseline}.", ""
-
-
-def lower(sentence: str) -> str:
-    """A sentence behind a colon."""
-    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _is_open(compared: Comparison) -> bool:

@@ -21,6 +21,7 @@ from perfkit.engine.trial import Limits
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import LEAST_ROUNDS, measurement
+from perfkit.findings.text import lower
 from perfkit.machine import environment
 from perfkit.questions import unknown
 from perfkit.questions.replay import Replay
@@ -37,7 +38,7 @@ from perfkit.training.diagnose.source import UNREADABLE
 from perfkit.training.race import learning
 from perfkit.training.race.backends import KerasRace
 from perfkit.training.race.commits import changed
-from perfkit.training.race.question import BRIEF_ROUNDS, Race, in_times, lower, packages
+from perfkit.training.race.question import BRIEF_ROUNDS, Race, in_times, packages
 from perfkit.training.race.rounds import WholeRace, budget_for, choose_variants, decided
 from perfkit.training.race.sides import Asked, Side, entrants
 
@@ -214,10 +215,9 @@ class RaceSession(Session):
             running.kill("stopped", "was stopped")
         if self._stopped.is_set():
             return None
-        outcome = running.outcome or "completed"
         remedy = f"let its first step end within {_LONGEST_LOOK_S:.0f} s"
         try:
-            facts = look.facts_in(running.notes, outcome, running.message, remedy)
+            facts = look.facts_in(running, remedy)
         except RunError as error:
             error.args = (f"{side.name}: {error}",)
             raise

@@ -132,8 +132,7 @@ def decided(
 
 def budget_for(race: Race) -> float:
     """Seconds that a race needs, ten minutes at most."""
-    sides = [race.facts[side.name] for side in race.sides]
-    trials = [trial_s(facts.ready_s, facts.step_s) for facts in sides]
+    trials = [trial_s(race.facts[side.name]) for side in race.sides]
     # The control repeats the first.
     round_s = sum(trials) + trials[0]
     return min(_LONGEST_S, max(_SHORTEST_S, race.rounds * round_s))

@@ -134,17 +134,13 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.healthy(ALL, (), measured(rounds=2, without_logger=1.0))
     slow = measured(without_logger=2.0)
     assert not gains.healthy(ALL, gains.causes(ALL, slow), slow)
-    assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
-    assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
-    assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9
+    assert gains.ceiling(measured(rounds=1, without_input=1.06)) is None
+    assert gains.ceiling(measured(rounds=1, without_input=3.0)).estimate > 2.9
+    assert gains.ceiling(measured(without_input=3.0)).estimate > 2.9
 
 
 def test_only_the_training_without_its_input_is_its_ceiling():
-    every = change("without callbacks", "callback", ceiling=True)
-    found = measured(without_callbacks=2.0, without_input=2.5)
-    assert gains.ceiling([every], found) is None
-    limit = gains.ceiling([every, CEILING], found)
-    assert limit.estimate == pytest.approx(2.5, rel=0.02)
+    assert gains.ceiling(measured(without_callbacks=2.0)) is None
 
 
 def test_a_step_holds_its_share_of_an_epoch_s_end():

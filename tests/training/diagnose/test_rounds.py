@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import TOGETHER
+from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, combined, unmeasured
 from tests.findings.made import failed
 from tests.training.diagnose.measurements import CEILING, MAP, XLA, change, measured
@@ -17,7 +18,8 @@ def work(changes):
 
 
 def chosen(found, changes=ALL, budget=120.0, ready_s=1.0, step_s=0.0, **options):
-    choosing = Rounds(changes, work, budget, ready_s, step_s, **options)
+    facts = Facts(ready_s=ready_s, step_s=step_s)
+    choosing = Rounds(changes, work, budget, facts, **options)
     return [one.name for one in choosing(found)]
 
 
@@ -71,7 +73,7 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     gains = {"without_input": 1.0, "graph": 1.0, "XLA": 1.3}
     found = measured(rounds=3, logger_off=1.5, **gains)
     late = [replace(t, started_s=t.started_s + 60) for t in found.trials]
-    choosing = Rounds(ALL, work, 120.0, 1.0)
+    choosing = Rounds(ALL, work, 120.0, Facts(ready_s=1.0))
     variants = [one.name for one in choosing(replace(found, trials=tuple(late)))]
     assert variants == [AS_GIVEN, TOGETHER]
     assert [one.name for one in choosing.together] == ["logger off", "XLA"]

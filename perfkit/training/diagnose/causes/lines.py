@@ -96,11 +96,7 @@ _INSTEAD = {
 
 
 def leave_out(training: Training, *, line: Mapping[str, Any]) -> None:
-    """Leave the work of a line out.
-
-    Raises:
-        BadParameterError: Nothing that was made there is part of the model.
-    """
+    """Leave the work of a line out, which has to make a part of the model."""
     model = training.model
     if _kind(line) == _LOSS:
         # Keras would copy it through a file.

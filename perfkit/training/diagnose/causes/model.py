@@ -85,11 +85,7 @@ def _boundaries_of(dataset: Any, size: int) -> list[int]:
 
 
 def cut_by_length(training: Training, *, padding: dict[str, Any]) -> None:
-    """Put texts of similar length into a batch, and cut it to the longest of them.
-
-    Raises:
-        BadParameterError: All texts have one length.
-    """
+    """Put texts of similar length into a batch, and cut it to the longest of them."""
     import tensorflow as tf
 
     def length(*text: Any) -> Any:

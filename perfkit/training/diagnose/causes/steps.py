@@ -1,5 +1,6 @@
 """How steps are run: with which settings, as a graph, several at a time, by XLA."""
 
+import ast
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +38,7 @@ from perfkit.training.diagnose.source import (
     dotted,
     is_literal,
     keyword,
-    names_in,
+    of_kind,
 )
 from perfkit.training.diagnose.training import Training, see_every_step
 
@@ -212,7 +213,8 @@ def _without_run_eagerly(code: Code) -> Iterator[Splice]:
 
     What code of the user's draws, counts or reads in Python a graph would do once.
     """
-    names = {*_STEPS, *names_in(*code.calls_of("compile"))}
+    arguments = of_kind(ast.Name, *code.calls_of("compile"))
+    names = {*_STEPS, *(n.id for n in arguments)}
     traced = any(dotted(node).endswith(".function") for node in code.nodes)
     overrides = (getattr(f, "name", "") in names for f in code.of_kind(Definition))
     if traced or any(overrides):

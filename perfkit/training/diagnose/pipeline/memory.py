@@ -131,10 +131,9 @@ def per_step(stages: list[Any]) -> int:
 
 def leave_files_alone(training: Training) -> None:
     """Let caches in files lie elsewhere: half a cache would spoil the user's own."""
-    if training.kind == "tf.data":
-        training.data = _with_caches(
-            training.data, lambda at, before, file: before.cache(file) if file else None
-        )
+    _change_caches(
+        training, lambda at, before, file: before.cache(file) if file else None
+    )
 
 
 def fill_caches(training: Training, worth: Worth) -> None:
@@ -143,8 +142,6 @@ def fill_caches(training: Training, worth: Worth) -> None:
     One that no epoch may read to its end is left as it is, because TensorFlow throws
     it away after each epoch.
     """
-    if training.kind != "tf.data":
-        return
     stages = chain(training.data)
 
     def filled(at: int, before: Any, file: str) -> Any:
@@ -153,7 +150,7 @@ def fill_caches(training: Training, worth: Worth) -> None:
             return before.cache(file)
         return _keep_epoch(before, behind, worth, file)
 
-    training.data = _with_caches(training.data, filled)
+    _change_caches(training, filled)
 
 
 def is_cached(stages: Sequence[Any]) -> bool:
@@ -169,8 +166,8 @@ def _reads_all(behind: Sequence[Any]) -> bool:
     return not any(kind(stage) == "take" and int(stage._count) >= 0 for stage in behind)
 
 
-def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
-    """The pipeline with what ``change`` makes of each of its caches.
+def _change_caches(training: Training, change: Callable[[int, Any, str], Any]) -> None:
+    """Put what ``change`` makes of it in the place of each cache of a pipeline.
 
     That takes the place of a cache, what is before it, and, of one that lies in a file,
     the name of another file; it gives what ``rebuilt`` takes.
@@ -182,7 +179,8 @@ def _with_caches(dataset: Any, change: Callable[[int, Any, str], Any]) -> Any:
         in_file = bool(stage._filename.numpy())
         return change(at, before, f"{tempfile.mkdtemp()}/cache" if in_file else "")
 
-    return rebuilt(dataset, changed)
+    if training.kind == "tf.data":
+        training.data = rebuilt(training.data, changed)
 
 
 def from_memory(dataset: Any, place: int, worth: Worth) -> Any:

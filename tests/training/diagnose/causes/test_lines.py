@@ -2,6 +2,7 @@
 
 import collections
 import functools
+from dataclasses import asdict
 
 import keras
 import numpy as np
@@ -143,15 +144,15 @@ def test_without_its_loss_every_layer_still_has_gradients():
 def test_what_is_left_out_is_that_of_one_variant_and_of_no_other():
     given = training(loss="mse")
     layer, compiled = given.model.get_layer("hidden"), given.model._compile_loss
-    as_given = look._State.capture(given.model, [])
+    as_given = look.capture(given.model, [])
     for line in (HIDDEN, LOSS):
         leave_out(given, line=line)
-    without = look._State.capture(given.model, [])
-    as_given.put(given.model, [])
+    without = look.capture(given.model, [])
+    as_given()
     assert "call" not in vars(layer)
     assert given.model._compile_loss is compiled
     assert backward(given)[0] == {"first", "hidden", "last"}
-    without.put(given.model, [])
+    without()
     assert backward(given)[0] == {"first", "last"}
 
 
@@ -173,7 +174,7 @@ def test_lines_are_offered_and_of_the_others_is_said_why_not():
     assert all(one.ceiling and one.in_place for one in offer.values())
     assert "cannot" in why(lines.LINE, lines=[HIDDEN | {"why": "it cannot"}])
     # As they come from another process.
-    assert Facts(**Facts(lines=known).as_note()) == Facts(lines=known)
+    assert Facts(**asdict(Facts(lines=known))) == Facts(lines=known)
 
 
 def test_what_cannot_be_left_out_is_known_before_it_is_tried():
