@@ -164,14 +164,8 @@ def refresh(shipped: Path, copies: Path) -> tuple[str, ...]:
     """Bring the copies up to the shipped notebooks.
 
     A notebook that has no copy gets one. A copy that was run at most is replaced where
-    the shipped notebook is newer; one that was changed stays.
-
-    Args:
-        shipped: The folder of the notebooks as they come.
-        copies: The folder that a learner works in; made if need be.
-
-    Returns:
-        What a learner has to know, a sentence each.
+    the shipped notebook is newer; one that was changed stays. It gives what a learner
+    has to know, a sentence each.
 
     Raises:
         BadFileError: The copies cannot be written.

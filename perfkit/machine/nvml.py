@@ -203,12 +203,9 @@ def gpus_here() -> tuple[tuple[Gpu, ...], str]:
 
 
 def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:
-    """Describe the driver and every GPU.
+    """Describe the driver, if any, and every GPU; where there is none, say why.
 
-    Returns:
-        The driver, None where there is none; a record for each GPU in the driver's
-        order, for cards that it gives no access to as well; where there are none, why,
-        in a sentence.
+    Cards are in the driver's order, those that it gives no access to among them.
     """
     try:
         ask("Init")

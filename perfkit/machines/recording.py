@@ -50,10 +50,7 @@ SAMPLES = 150
 class Recorder:
     """Measures one thing after another on this machine, and makes its passport.
 
-    Attributes:
-        budget: Seconds for all of it.
-        label: What the machine is called.
-        clock: Gives seconds.
+    The budget is the seconds for all of it, the label what the machine is called.
     """
 
     budget: float

@@ -178,17 +178,10 @@ class Panel:
     """Controls, Run, Stop, the live chart and the report of what is measured.
 
     It measures in a thread of its own, one thing at a time, until that is done or
-    stopped.
+    stopped. ``finding`` is what the last run found; None if it found nothing.
 
-    Args:
-        experiment: What is asked; None for a diagnosis.
-        verb: The function that does the same without a panel.
-        controls: What can be set.
-        opening: Makes the run that is set, not yet begun.
-        replay: As ``panel`` has it.
-
-    Attributes:
-        finding: What the last run found; None if it found nothing.
+    There is no experiment for a diagnosis. The ``verb`` names the function that does
+    the same without a panel; ``opening`` makes the run that is set, not yet begun.
     """
 
     def __init__(

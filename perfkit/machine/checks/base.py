@@ -123,13 +123,10 @@ Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
 def kernels(targets: tuple[str, ...], card: str) -> Kernels:
-    """How a card gets its kernels from a build.
+    """How a card of a compute capability gets its kernels from a build.
 
-    Args:
-        targets: As the build spells them: ``"sm_80"`` is machine code for 8.0 and later
-            cards of that generation, ``"compute_90"`` is code that the driver compiles
-            for 9.0 and all later ones.
-        card: Its compute capability, such as ``"8.6"``.
+    Of its targets ``"sm_80"`` is machine code for 8.0 and later cards of that
+    generation, ``"compute_90"`` code that the driver compiles for 9.0 and all later.
     """
     capability = numbers(card)
     of_kind: dict[str, set[tuple[int, int]]] = {"sm": set(), "compute": set()}

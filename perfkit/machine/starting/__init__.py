@@ -131,11 +131,9 @@ def watched(
 ) -> tuple[str, str, int | None]:
     """Run a command to its end, or for so many seconds; nothing it started stays.
 
-    Its standard input stays open for as long as somebody waits for it.
-
-    Returns:
-        Its output, its standard error and its exit code: minus the number of the
-        signal that ended it, None where time was over.
+    Its standard input stays open for as long as somebody waits for it. It gives its
+    output, its standard error and its exit code: minus the number of the signal that
+    ended it, None where time was over.
     """
     with (
         tempfile.TemporaryFile() as output,

@@ -25,11 +25,8 @@ def code_of(*functions: Callable[..., Any], **values: Any) -> str:
     Left out is what is no part of the work: docstrings, comments, imports, annotations,
     what a trial tells the engine, and a last line that gives back a name. Of a function
     that makes another one and gives it back, the lines of that one are shown.
-    Constants, whose names are in capitals, are read as their values.
-
-    Args:
-        *functions: Plain functions, or partial ones, whose arguments are filled in.
-        **values: Values to be read in place of names, and in place of ``**options``.
+    Constants, whose names are in capitals, are read as their values. So are the
+    arguments of partial functions, and ``values``, in place of ``**options`` as well.
     """
     return "\n".join(filter(None, (_lines(function, values) for function in functions)))
 
