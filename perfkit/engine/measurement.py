@@ -130,7 +130,7 @@ class Measurement:
         return compared.after(2 if rounds.single else 1)
 
     def fastest(
-        self, among: tuple[str, ...] = (), *, against: str = "", rounds: int = 1
+        self, among: tuple[str, ...] = (), *, rounds: int = 1
     ) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
 
@@ -140,7 +140,6 @@ class Measurement:
 
         Args:
             among: Only these variants; empty for all.
-            against: Stands for the run's baseline; "" for that.
             rounds: Nothing is shown in fewer of them.
         """
         ranked = sorted(
@@ -150,7 +149,7 @@ class Measurement:
         )
         if not ranked:
             return ()
-        faster = [t for t in ranked if self._beats(t, against, rounds)]
+        faster = [t for t in ranked if self._beats(t, rounds)]
         best, *rivals = faster or ranked
         for rival in rivals:
             compared = self.compare(rival.variant, best.variant)
@@ -159,8 +158,8 @@ class Measurement:
         ties = (t for t in ranked if t is not best and self._ties(best, t))
         return (best, *ties)
 
-    def _beats(self, timing: Timing, against: str, rounds: int) -> bool:
-        compared = self.compare(timing.variant, against or self.baseline)
+    def _beats(self, timing: Timing, rounds: int) -> bool:
+        compared = self.compare(timing.variant, self.baseline)
         return compared is not None and compared.after(rounds).verdict == "faster"
 
     def _rate_in_common(self, timing: Timing) -> float:

@@ -294,7 +294,8 @@ _AS_IT_IS = "the first FAIL says why"
 def answer(machine: Machine, checks: Sequence[Check]) -> str:
     """Say in a sentence whether TensorFlow can use a GPU, and how that is known."""
     fails = [check for check in checks if check.status == "fail"]
-    start, gpus = machine.start or Start(), _name_gpus(machine)
+    start, seen = machine.start or Start(), [g for _, _, g in base.seen_gpus(machine)]
+    gpus = " and ".join(names_of(seen or machine.gpus)) or "a GPU here"
     if any(check.id == "no-tensorflow" for check in fails):
         return "TensorFlow is not installed here, so nothing can be trained."
     if start.devices:
@@ -317,8 +318,3 @@ def answer(machine: Machine, checks: Sequence[Check]) -> str:
         f"TensorFlow can probably use {gpus}; `perfkit doctor --probe` lets it compute "
         "there."
     )
-
-
-def _name_gpus(machine: Machine) -> str:
-    seen = [gpu for _, _, gpu in base.seen_gpus(machine)]
-    return " and ".join(names_of(seen or machine.gpus)) or "a GPU here"

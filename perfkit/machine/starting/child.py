@@ -136,7 +136,6 @@ class Problem:
         right: Kernels (row, column, channel, kernel), or a matrix; float32.
         answer: In float64; a convolution keeps the size of the images.
         size: The same with every factor made positive: what a sum is made of.
-        terms: Products that are added up to one number of the answer.
     """
 
     computation: str
@@ -144,7 +143,6 @@ class Problem:
     right: NDArray[np.float32]
     answer: NDArray[np.float64]
     size: NDArray[np.float64]
-    terms: int
 
 
 def problems() -> tuple[Problem, ...]:
@@ -167,7 +165,6 @@ def problems() -> tuple[Problem, ...]:
             right,
             compute(left, right),
             compute(np.abs(left), np.abs(right)),
-            terms=right[..., 0].size,
         )
         for computation, compute, left, right in pairs
     )
@@ -212,7 +209,9 @@ def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> floa
     cut = _CUT_FLOAT32 if device.startswith("CPU") else _CUT_TF32
     if requests - {"", "STRICT"}:
         cut = max(cut, _CUT_BFLOAT16)
-    of_each = 2 * cut + problem.terms * _CUT_FLOAT32
+    # So many products are added up to one number of the answer.
+    terms = problem.right[..., 0].size
+    of_each = 2 * cut + terms * _CUT_FLOAT32
     return of_each * float(problem.size.max() / np.abs(problem.answer).max())
 
 

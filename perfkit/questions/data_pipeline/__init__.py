@@ -156,7 +156,7 @@ class DataPipeline(Experiment):
             if method.excluded or _too_large(measured, method)
         }
         choices = {n: choice for n, choice in CHOICES.items() if n not in barred}
-        return Race(measured, choices, "images", subject, BASELINE)
+        return Race(measured, choices, "images", subject)
 
     @property
     def _names(self) -> tuple[str, ...]:

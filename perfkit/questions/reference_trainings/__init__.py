@@ -408,7 +408,11 @@ def make() -> Generator[Note, None, str]:
 def fed(reference: Reference) -> Iterator[Yielded]:
     """Train on batches from a pipeline, a call for each step."""
     step, _, trained = build(reference)
-    batches = _ahead(_examples(reference), reference.batch)
+    # Two batches ahead, and nothing tuned to the machine.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    batches = _examples(reference).batch(reference.batch, drop_remainder=True)
+    batches = batches.prefetch(2).with_options(options)
     yield trained
     paths = benchmark.files("") if reference.feed == "disk" else ()
     benchmark.forget(paths)
@@ -532,14 +536,6 @@ def _image_of(record: Any) -> Any:
     image = pixels[::each, ::each, :3]
     label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
     return tf.cast(image, tf.float32) / 255.0, label
-
-
-def _ahead(examples: Any, batch: int) -> Any:
-    """Two batches ahead, and nothing tuned to the machine."""
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    batches = examples.batch(batch, drop_remainder=True)
-    return batches.prefetch(2).with_options(options)
 
 
 def _gpus() -> bool:

@@ -56,12 +56,11 @@ class Race:
     choices: Mapping[str, Choice]
     unit: str
     subject: str = "This training"
-    against: str = ""
 
     @property
     def baseline(self) -> str:
-        """What all are compared with; the run's own baseline, if nothing else."""
-        return self.against or self.measured.baseline
+        """What all are compared with."""
+        return self.measured.baseline
 
     @cached_property
     def runners(self) -> tuple[str, ...]:
@@ -74,7 +73,7 @@ class Race:
         """The fastest that was timed, then those it is not shown to beat."""
         if not self.runners:
             return ()
-        return self.measured.fastest(self.runners, against=self.baseline)
+        return self.measured.fastest(self.runners)
 
     @cached_property
     def compared(self) -> Comparison | None:
@@ -151,7 +150,11 @@ class Race:
         The warnings are what could change the decision for the winner; ``next`` is what
         to do after that, "" for what fits any race.
         """
-        verdict = self._not_timed()
+        only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
+        broken = any(trial.has_failed for trial in self.measured.trials)
+        verdict = Verdict(
+            headline=f"{only} could be timed.", next=_BROKEN if broken else _SHORT
+        )
         if len(self.runners) > 1:
             verdict = self._won(warnings) if self.won else self._not_won()
         return replace(
@@ -159,13 +162,6 @@ class Race:
             facts=facts,
             because=(*verdict.because, *because, *failures(self.measured)),
             next=next or verdict.next,
-        )
-
-    def _not_timed(self) -> Verdict:
-        only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
-        broken = any(trial.has_failed for trial in self.measured.trials)
-        return Verdict(
-            headline=f"{only} could be timed.", next=_BROKEN if broken else _SHORT
         )
 
     def _won(self, warnings: tuple[str, ...]) -> Verdict:
