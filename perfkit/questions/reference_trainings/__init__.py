@@ -476,7 +476,7 @@ def build(reference: Reference) -> tuple[Step, Steps, Note]:
             lambda number: number < count, once, [0], parallel_iterations=1
         )[0]
 
-    device = "GPU:0" if _gpus() else "CPU:0"
+    device = "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
     trained = {"weights": int(network.count_params()), "device": device}
     return (
         tf.function(plain, input_signature=batch, autograph=False),
@@ -494,7 +494,7 @@ def _changes(
     yield TOGETHER, lambda: steps(together, *batch), together
     yield ONE, lambda: step(*example), 1
     yield ONE_TOGETHER, lambda: steps(many, *example), many
-    if _gpus():
+    if tf.config.list_logical_devices("GPU"):
         with tf.device("CPU:0"):
             there = tuple(tf.constant(part.numpy()) for part in batch)
         yield COPIED, lambda: step(*there), 1
@@ -536,7 +536,3 @@ def _image_of(record: Any) -> Any:
     image = pixels[::each, ::each, :3]
     label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
     return tf.cast(image, tf.float32) / 255.0, label
-
-
-def _gpus() -> bool:
-    return bool(tf.config.list_logical_devices("GPU"))
