@@ -6,27 +6,22 @@ finding says of itself that it was recorded, wherever it is shown and in its fil
 """
 
 import contextlib
-import heapq
-import itertools
 import os
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfkit.engine.measurement import CONTROL, OWN
+from perfkit.engine.measurement import OWN
 from perfkit.engine.plan import (
     Event,
     Finished,
     Prepared,
     Preparing,
-    Progress,
     Sampled,
     Ticked,
-    TrialEnded,
     TrialStarted,
 )
-from perfkit.engine.trial import Trial
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement
@@ -135,11 +130,6 @@ def recordings_of(
     return fitting
 
 
-# Ticks of a variant that are told together lie no further apart.
-_TOGETHER_S = 0.1
-Timed = tuple[float, Event]
-
-
 class Replay(Keeper[Finding]):
     """A recorded run; it is watched as a ``Session`` is.
 
@@ -164,46 +154,17 @@ class Replay(Keeper[Finding]):
             self._shown = replace(self._shown, unavailable=missing)
 
     def events(self) -> Generator[Event]:
-        """Tell the recorded run in the order of its clock."""
+        """Tell of each recorded trial, then what the machine did meanwhile."""
         self._save(self._shown)
         yield Prepared(self._shown.notes)
-        for at, event in heapq.merge(*_streams(self._shown), key=lambda pair: pair[0]):
-            if self._stopped.is_set():
-                break
-            yield event
-            if isinstance(event, TrialEnded):
-                yield Progress(at, self.budget)
+        for trial in self._shown.trials:
+            began = trial.started_s
+            yield TrialStarted(trial.variant, trial.round, began)
+            ticks = tuple((began + at, examples) for at, examples in trial.ticks)
+            yield Ticked(trial.variant, ticks)
+        samples = self._shown.samples
+        for row in zip(*samples.values(), strict=True):
+            yield Sampled(dict(zip(samples, row, strict=True)))
         yield Finished(measurement(self._shown), self._shown.stopped)
         # What is said last stays: nobody is to take it for a run of this machine.
         yield Preparing(self._shown.stamp)
-
-
-def _streams(finding: Finding) -> Iterator[Iterator[Timed]]:
-    """What each trial told, and the samples, each in the order of the clock."""
-    rows = zip(*finding.samples.values(), strict=True)
-    samples = (dict(zip(finding.samples, row, strict=True)) for row in rows)
-    yield ((values["t"] or 0.0, Sampled(values)) for values in samples)
-    for trial in sorted(finding.trials, key=lambda trial: trial.started_s):
-        yield _trial(trial)
-    yield _ends(finding)
-
-
-def _trial(trial: Trial) -> Iterator[Timed]:
-    began = trial.started_s
-    yield began, TrialStarted(trial.variant, trial.round, began)
-    ticks = ((began + at, examples) for at, examples in trial.ticks)
-    for _, group in itertools.groupby(ticks, key=lambda tick: tick[0] // _TOGETHER_S):
-        together = tuple(group)
-        yield together[-1][0], Ticked(trial.variant, together)
-
-
-def _ends(finding: Finding) -> Iterator[Timed]:
-    """The end of each round, with what was known by then."""
-    run = measurement(finding)
-    for number in sorted({t.round for t in finding.trials if not t.is_try}):
-        trials = tuple(t for t in run.trials if t.round <= number)
-        ended = [t for t in trials if t.round == number and t.variant != CONTROL]
-        if ended:
-            last = max(ended, key=lambda trial: trial.started_s + trial.wall_s)
-            measured = replace(run, trials=trials)
-            yield last.started_s + last.wall_s, TrialEnded(last, measured)
