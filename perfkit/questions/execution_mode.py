@@ -31,7 +31,7 @@ from perfkit.questions.base import (
 from perfkit.questions.shared import loops, tf, verdicts
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.loops import Feed, Job, Traces, step_of, traced
+from perfkit.questions.shared.loops import NOTE, Feed, Job, Traces, step_of, traced
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import Race, failures, judge_costs
 
@@ -443,11 +443,7 @@ def _facts(measured: Measurement) -> Iterator[Fact]:
         uses = "compiles with XLA" if known[-1] else "uses no XLA"
         yield Fact(f"{FIT}, without a setting for XLA", uses)
     for name in (m.name for m in VARIANTS.values() if m.kind == "retracing"):
-        notes = [
-            t.notes[loops.NOTE]
-            for t in measured.trials_of(name)
-            if loops.NOTE in t.notes
-        ]
+        notes = [t.notes[NOTE] for t in measured.trials_of(name) if NOTE in t.notes]
         if notes:
             # Each trial is a process of its own, and traces anew.
             traces, steps = notes[-1]["traces"], notes[-1]["steps"]
