@@ -333,19 +333,22 @@ def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(h
 
 
 def test_what_was_heard_is_noted_while_the_training_adds_to_it():
-    watch, ended, counted = Watch(), threading.Event(), itertools.count()
+    watch, counted = Watch(), itertools.count()
+    begun, ended = threading.Event(), threading.Event()
 
     def train():
         while not ended.is_set():
             number = next(counted)
             watch.makers["layer", str(number)] = "train.py", number
             watch.operations.setdefault("step", {})[str(number)] = None
+            begun.set()
 
     usual = sys.getswitchinterval()
     thread = threading.Thread(target=train)
     sys.setswitchinterval(1e-6)
     try:
         thread.start()
+        begun.wait()
         noted = [len(watch.as_note()["made"]) for _ in range(8)]
     finally:
         ended.set()
