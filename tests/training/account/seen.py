@@ -79,7 +79,8 @@ class Seen:
         told = self.told | {"keys": self._keys, "windows": self._windows}
         (self._folder / RAW).write_text(json.dumps(told))
         # As it comes from its process.
-        return pickle.loads(pickle.dumps(charge(str(self._folder))))
+        (note,) = charge(str(self._folder))
+        return pickle.loads(pickle.dumps(note.value))
 
 
 def whole(seen):
