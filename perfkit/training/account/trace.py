@@ -127,7 +127,9 @@ class Grid:
         self, intervals: Intervals, weight: Floats, active: Floats
     ) -> Iterator[tuple[int, float]]:
         """Yield numbers and their weighted seconds; those active at a time share."""
-        spent = self.spent(intervals, weight / np.maximum(active, 1))
+        each = weight / np.maximum(active, 1) * self.spans
+        until = np.concatenate([[0.0], np.cumsum(each)])
+        spent = until[self._at(intervals.end)] - until[self._at(intervals.begin)]
         return _sums(intervals.numbers, spent)
 
     def _active(self, intervals: Intervals) -> Floats:
@@ -143,12 +145,6 @@ class Grid:
     def within(self, begin: float, end: float) -> NDArray[np.bool_]:
         """Which pieces lie between two moments."""
         return np.asarray((begin <= self._middle) & (self._middle < end))
-
-    def spent(self, intervals: Intervals, weight: Floats) -> Floats:
-        """Return the weighted seconds of each interval."""
-        sums = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
-        result: Floats = sums[self._at(intervals.end)] - sums[self._at(intervals.begin)]
-        return result
 
 
 def _sums(numbers: NDArray[np.int64], seconds: Floats) -> Iterator[tuple[int, float]]:
@@ -458,5 +454,4 @@ def _stage(path: str, name: str) -> tuple[int, bool]:
 
 def _function(event: str) -> str:
     name = event.partition(": ")[2].removeprefix("__inference_")
-    name = re.sub(r"^__(forward|backward)_", "", name)
-    return re.sub(r"_\d+$", "", name)
+    return re.sub(r"^__(forward|backward)_|_\d+$", "", name)

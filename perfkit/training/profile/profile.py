@@ -69,7 +69,8 @@ def profile(
     if where := replay_from(replay):
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
-    xprof = version()
+    need("xprof", "A profile", "profile")
+    xprof = importlib.metadata.version("xprof")
     check_trains(os.environ | assigned(make))
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
@@ -109,14 +110,7 @@ def _check(steps: int, timeout: float) -> None:
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
-TOOLS = (STEPS, OPS)
 _LONGEST_S = 120.0
-
-
-def version() -> str:
-    """The version of xprof that is installed; ``MissingPartError`` if none is."""
-    need("xprof", "A profile", "profile")
-    return importlib.metadata.version("xprof")
 
 
 def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -126,7 +120,7 @@ def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
         The tables as xprof gives them, JSON, and in a sentence why there is none.
     """
     tables, failed = dict[str, str](), dict[str, str]()
-    for tool in TOOLS:
+    for tool in (STEPS, OPS):
         ended = in_process(functools.partial(_table, folder, tool), _LONGEST_S)
         if tool in ended.notes:
             tables[tool] = ended.notes[tool]
