@@ -435,11 +435,7 @@ def _show_report(document: Shown, args: Namespace) -> None:
 
 def _as_typed(path: Path) -> str:
     """The path as one would type it here."""
-    try:
-        relative = os.path.relpath(path)
-    except ValueError:
-        # Another drive.
-        return str(path)
+    relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 

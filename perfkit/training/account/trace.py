@@ -56,12 +56,6 @@ class Intervals:
     end: Floats
     numbers: NDArray[np.int64]
 
-    @classmethod
-    def from_tuples(cls, tuples: list[tuple[float, float, int]]) -> "Intervals":
-        """Make intervals from tuples of begin, end and number."""
-        begin, end, numbers = np.array(tuples, float).reshape(-1, 3).T
-        return cls(begin, end, numbers.astype(np.int64))
-
     def lengths(self) -> Iterator[tuple[int, float]]:
         """Yield the number and the seconds of each."""
         seconds = (self.end - self.begin).tolist()
@@ -264,8 +258,10 @@ class _Reading:
                 started_by[name, kind] = number
             self.spans["kernels"].append((begin, end, started_by[name, kind]))
         self.spans["compiles"] = _joined(self.spans["compiles"])
-        kinds = ("operations", "kernels", "copies", "stages", "waits", "compiles")
-        intervals = {kind: Intervals.from_tuples(self.spans[kind]) for kind in kinds}
+        intervals = {}
+        for kind in ("operations", "kernels", "copies", "stages", "waits", "compiles"):
+            begins, ends, numbers = np.array(self.spans[kind], float).reshape(-1, 3).T
+            intervals[kind] = Intervals(begins, ends, numbers.astype(np.int64))
         return Window(names=[*names], counts=self.counts, **intervals)
 
     def _base(self, line: Any) -> float:
