@@ -167,7 +167,14 @@ class AccountSession(Keeper[Account]):
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             notes = yield from self._collect(folder)
-            charges = yield from self._charged(folder)
+            yield Preparing("Charging every second to a line")
+            ended = in_process(functools.partial(charge, folder), _CHARGING_S)
+        if CHARGED not in ended.notes:
+            why = f"that {ended.message or 'took too long'}"
+            raise RunError(
+                f"perfkit could not read its samples of the training: {why}."
+            )
+        charges: dict[str, Any] = ended.notes[CHARGED]
         charges["uncontained"] = notes.get(collect.UNCONTAINED, "")
         self.finding = self._account(charges, recorded)
         if self._saves:
@@ -194,17 +201,6 @@ class AccountSession(Keeper[Account]):
             how = running.outcome or "stopped", running.message
             raise failure.run_error(notes, *how, "give it a larger budget")
         return notes
-
-    def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
-        yield Preparing("Charging every second to a line")
-        ended = in_process(functools.partial(charge, folder), _CHARGING_S)
-        if CHARGED not in ended.notes:
-            why = f"that {ended.message or 'took too long'}"
-            raise RunError(
-                f"perfkit could not read its samples of the training: {why}."
-            )
-        charges: dict[str, Any] = ended.notes[CHARGED]
-        return charges
 
     def _account(self, charges: dict[str, Any], recorded: str) -> Account:
         names = LineNames(self._maker, with_text=self._source)
