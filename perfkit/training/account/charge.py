@@ -469,8 +469,8 @@ class _Charging:
         below, inside = Counter[str](), Counter[str]()
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
-            for fed in above(path, "::"):
-                inside[fed] = max(inside[fed], count)
+            for outer in above(path, "::"):
+                inside[outer] = max(inside[outer], count)
         for (number, path), count in counts.items():
             if number not in self.stage_places or path.endswith("::Root"):
                 continue
@@ -492,9 +492,9 @@ class _Charging:
                 kind = name.strip("_").removesuffix("Dataset")
                 lines[kind][place] = number
         # Their first two parts are no stages.
-        fed = {o for path in paths for o in above(path, "::") if o.count("::") > 1}
+        outer = {o for path in paths for o in above(path, "::") if o.count("::") > 1}
         unfinished = Counter[tuple[int, str]]()
-        for path in fed - paths:
+        for path in outer - paths:
             # As the class of its dataset is called.
             numbers = lines[_STATES.sub("", stage_kind(path))]
             if len(numbers) == 1:

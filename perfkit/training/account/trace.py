@@ -121,8 +121,8 @@ class Grid:
         self, intervals: Intervals, weight: Floats, active: Floats
     ) -> Iterator[tuple[int, float]]:
         """Yield numbers and their weighted seconds; those active at a time share."""
-        each = weight / np.maximum(active, 1) * self.spans
-        until = np.concatenate([[0.0], np.cumsum(each)])
+        weighted = weight / np.maximum(active, 1) * self.spans
+        until = np.concatenate([[0.0], np.cumsum(weighted)])
         spent = until[self._at(intervals.end)] - until[self._at(intervals.begin)]
         return _sums(intervals.numbers, spent)
 

@@ -238,14 +238,12 @@ def gathered(
     why there is none, both by tool. All else is the profile's own.
     """
     read: dict[str, tuple[Any, ...]] = dict.fromkeys(TABLES, ())
-    missing = {
-        name: failed[tool] for name, (tool, *_) in TABLES.items() if tool in failed
-    }
-    for name in (name for name in TABLES if name not in missing):
+    missing = dict[str, str]()
+    for name, (tool, *_) in TABLES.items():
         try:
-            read[name] = understand(name, tables[TABLES[name][0]])
+            read[name] = understand(name, tables.get(tool, ""))
         except BadFileError as error:
-            missing[name] = str(error)
+            missing[name] = failed.get(tool, str(error))
     if not read["steps"]:
         missing.setdefault("steps", _NO_STEPS)
     of_device = [op for op in read["ops"] if op.device == "device"]
