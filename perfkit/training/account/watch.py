@@ -481,6 +481,6 @@ def _frames(stack: Any) -> list[Any]:
 
 def _elements(operation: Any) -> int:
     try:
-        return math.prod(operation.outputs[0].shape)
+        return int(math.prod(operation.outputs[0].shape))
     except (IndexError, TypeError, ValueError, AttributeError):
         return 0
