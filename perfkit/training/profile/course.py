@@ -19,8 +19,6 @@ from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline.memory import leave_files_alone
 from perfkit.training.diagnose.training import Training, handed_over, prepare_callbacks
 
-STEP = "train"
-
 
 class Marks:
     """Records a trace into a folder.
@@ -60,7 +58,7 @@ class Marks:
         """Mark what is done within it as a step."""
         import tensorflow as tf
 
-        return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
+        return tf.profiler.experimental.Trace("train", step_num=number, _r=1)
 
 
 @dataclass(frozen=True)
