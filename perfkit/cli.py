@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         print("perfkit: standard output is closed; send it somewhere.", file=sys.stderr)
         return FAILED
-    _print_anything()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A character that the terminal cannot show becomes a question mark.
+            stream.reconfigure(errors="replace")
     failed = FAILED
     try:
         args = options.parse(sys.argv[1:] if arguments is None else arguments)
@@ -69,13 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"perfkit: the system refused: {reason}.", file=sys.stderr)
         return failed
     return code
-
-
-def _print_anything() -> None:
-    """Let a character that the terminal cannot show be a question mark."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _give_up_stdout() -> None:
@@ -439,11 +435,7 @@ def _show_report(document: Shown, args: Namespace) -> None:
 
 def _as_typed(path: Path) -> str:
     """The path as one would type it here."""
-    try:
-        relative = os.path.relpath(path)
-    except ValueError:
-        # Another drive.
-        return str(path)
+    relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 

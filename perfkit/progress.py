@@ -22,7 +22,7 @@ from perfkit.engine.plan import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 # Drawing more often costs the training time and tells the reader nothing.
 PERIOD_S = 0.25
@@ -168,7 +168,17 @@ class TerminalDisplay(Display):
         self._live.stop()
 
     def _draw(self, board: Board) -> None:
-        self._live.update(_in_terminal(board), refresh=True)
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        bar = Table.grid(padding=(0, 1), expand=False)
+        bar.add_row(
+            ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
+        )
+        text = Text(board.doing, overflow="ellipsis", no_wrap=True)
+        self._live.update(Group(bar, text), refresh=True)
 
 
 class LogDisplay(Display):
@@ -201,16 +211,3 @@ def in_notebook() -> bool:
     # IPython is not imported to learn that it is not there.
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
-
-
-def _in_terminal(board: Board) -> "RenderableType":
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    bar = Table.grid(padding=(0, 1), expand=False)
-    bar.add_row(
-        ProgressBar(total=1.0, completed=board.share, width=30), board.time_left
-    )
-    return Group(bar, Text(board.doing, overflow="ellipsis", no_wrap=True))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from perfkit.engine.trial import Note
 from perfkit.findings.account import (
     COMPUTING,
     COPYING,
@@ -31,7 +32,7 @@ from perfkit.findings.account import (
     stage_kind,
 )
 from perfkit.training.account.collect import RAW
-from perfkit.training.account.graph import Charged, Graphs
+from perfkit.training.account.graph import Charged, Graphs, above
 from perfkit.training.account.places import IN_GRAPHS, Kind, Place
 from perfkit.training.account.sampler import VALIDATION, Key
 from perfkit.training.account.trace import (
@@ -44,6 +45,7 @@ from perfkit.training.account.trace import (
 )
 from perfkit.training.profile.course import traces
 
+CHARGED = "charged"
 # What samples of a kind are charged as; all others are Python.
 _OF_SAMPLES = {Kind.COMPUTING: COMPUTING, Kind.TRACED: SET_UP, Kind.SET_UP: SET_UP}
 # A context with less of its seconds in windows borrows from those of its line.
@@ -121,10 +123,10 @@ _Context = tuple[Place | None, str, bool]
 _Shares = dict[tuple[Place | None, str], float]
 
 
-def charge(folder: str) -> dict[str, Any]:
-    """Read the file that ``collect`` wrote into a folder, and charge it to lines."""
+def charge(folder: str) -> Iterator[Note]:
+    """Charge what ``collect`` wrote into a folder to lines: the note ``"charged"``."""
     raw = _with_tuples(json.loads(Path(folder, RAW).read_text()))
-    return _Charging(raw, Path(folder)).charge()
+    yield Note(CHARGED, _Charging(raw, Path(folder)).charge())
 
 
 def _with_tuples(value: Any) -> Any:
@@ -132,13 +134,6 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _with_tuples(part) for name, part in value.items()}
     return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
-
-
-def _above(path: str) -> Iterator[str]:
-    """The paths of the stages that a stage feeds, the nearest first."""
-    while "::" in path:
-        path = path.rpartition("::")[0]
-        yield path
 
 
 class _Charging:
@@ -222,7 +217,7 @@ class _Charging:
         self._note_work(window, steps)
         for number, seconds in inputs.lengths():
             if not window.names[number].is_python:
-                self.input_s[self._charged(window.names[number]).place] += seconds
+                self.input_s[self.graphs.charge(window.names[number]).place] += seconds
         for number, seconds in window.stages.lengths():
             self.input_s[self.stage_places.get(number)] += seconds
 
@@ -278,7 +273,7 @@ class _Charging:
                 if operation.is_python:
                     self._share_python(shares, place, seconds, kind)
                     continue
-                owner = self._charged(operation)
+                owner = self.graphs.charge(operation)
                 if kind == INPUT:
                     shares[owner.place, INPUT] += seconds
                     continue
@@ -298,7 +293,7 @@ class _Charging:
             begun = window.names[following] if following >= 0 else None
             to = place
             if begun and not launched and not begun.is_python:
-                to = self._charged(begun).place or place
+                to = self.graphs.charge(begun).place or place
             shares[to, COMPUTING] += gap_s
             starts[to] += gap_s
         of_nothing = member * waits * (stage_n == 0)
@@ -309,7 +304,7 @@ class _Charging:
             elif begun.is_python:
                 self._share_python(shares, place, gap_s, INPUT)
             else:
-                shares[self._charged(begun).place, INPUT] += gap_s
+                shares[self.graphs.charge(begun).place, INPUT] += gap_s
 
     def _share_python(
         self, shares: _Shares, place: Place | None, seconds: float, kind: str
@@ -334,10 +329,6 @@ class _Charging:
         of_data = any(function.startswith("Dataset_") for function in functions)
         return of_data or not functions & self.graphs.trains
 
-    def _charged(self, operation: Operation) -> Charged:
-        name, kind, function, of_input = operation
-        return self.graphs.charge(name, function, of_input=of_input, kind=kind)
-
     def _note_part(
         self, place: Place | None, owner: Charged, type_: str, seconds: float
     ) -> None:
@@ -355,14 +346,13 @@ class _Charging:
         for number, count in {**Counter(kernels), **Counter(runs)}.items():
             operation = window.names[number]
             self.runs[operation] += count
-            owner = self._charged(operation)
+            owner = self.graphs.charge(operation)
             if owner.place:
                 row = self.rows[owner.place]
                 row.operations += count
                 row.types[operation.kind][0] += count
                 if owner.part == "optimizer":
-                    elements = self.graphs.elements(operation.name, operation.function)
-                    row.elements = max(row.elements, elements)
+                    row.elements = max(row.elements, self.graphs.elements(operation))
 
     # Samples.
 
@@ -479,8 +469,8 @@ class _Charging:
         below, inside = Counter[str](), Counter[str]()
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
-            for above in _above(path):
-                inside[above] = max(inside[above], count)
+            for outer in above(path, "::"):
+                inside[outer] = max(inside[outer], count)
         for (number, path), count in counts.items():
             if number not in self.stage_places or path.endswith("::Root"):
                 continue
@@ -502,9 +492,9 @@ class _Charging:
                 kind = name.strip("_").removesuffix("Dataset")
                 lines[kind][place] = number
         # Their first two parts are no stages.
-        above = {a for path in paths for a in _above(path) if a.count("::") > 1}
+        outer = {o for path in paths for o in above(path, "::") if o.count("::") > 1}
         unfinished = Counter[tuple[int, str]]()
-        for path in above - paths:
+        for path in outer - paths:
             # As the class of its dataset is called.
             numbers = lines[_STATES.sub("", stage_kind(path))]
             if len(numbers) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from perfkit.training.account.places import Place
+from perfkit.training.account.trace import Operation
 from perfkit.training.account.watch import JACOBIAN, Origin
 
 # Of functions that were put in the place of their call, and of loops and branches.
@@ -65,29 +66,26 @@ class Graphs:
     callers: dict[Place, Counter[Place]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    _charges: dict[tuple[str, str, bool, str], Charged] = field(default_factory=dict)
+    _charges: dict[Operation, Charged] = field(default_factory=dict)
     _scopes: dict[str, dict[str, Place]] = field(default_factory=dict)
 
-    def charge(
-        self, name: str, function: str, *, of_input: bool, kind: str = ""
-    ) -> Charged:
-        """Return the owner of an operation by its name and type in the trace.
-
-        ``function`` ran it, if that is known; ``of_input`` says that the input did.
-        """
-        key = name, function, of_input, kind
-        if key not in self._charges:
+    def charge(self, operation: Operation) -> Charged:
+        """Return the owner of an operation in a trace."""
+        if operation not in self._charges:
+            name, kind, function, of_input = operation
             plain = _plain(name)
             if _FUSED.match(kind):
-                operation = self._find(plain, function, of_input=of_input)
-                plain = (operation and operation[5]) or plain
-            self._charges[key] = self._charge(plain, function, of_input=of_input)
-        return self._charges[key]
+                origin = self._find(plain, function, of_input=of_input)
+                plain = (origin and origin[5]) or plain
+            charged = self._charge(plain, function, of_input=of_input)
+            self._charges[operation] = charged
+        return self._charges[operation]
 
-    def elements(self, name: str, function: str) -> int:
+    def elements(self, operation: Operation) -> int:
         """Return the elements of an operation's result; 0 if unknown."""
-        operation = self._find(_plain(name), function, of_input=False)
-        return int(operation[3]) if operation else 0
+        plain = _plain(operation.name)
+        origin = self._find(plain, operation.function, of_input=False)
+        return int(origin[3]) if origin else 0
 
     def _charge(self, plain: str, function: str, *, of_input: bool) -> Charged:
         operation = self._find(plain, function, of_input=of_input)
@@ -196,7 +194,8 @@ class Graphs:
         if not of_input and (owner := self._by_name(plain)):
             return owner
         scopes = self._scopes_of(_INPUT if of_input else function)
-        return next((Charged(scopes[o]) for o in _above(plain) if o in scopes), None)
+        around = above(plain, "/")
+        return next((Charged(scopes[o]) for o in around if o in scopes), None)
 
     def _scopes_of(self, function: str) -> dict[str, Place]:
         if function not in self._scopes:
@@ -207,7 +206,7 @@ class Graphs:
             for name in names:
                 for plain, (place, _, in_fit, *_) in self.operations[name].items():
                     if place and not in_fit:
-                        for scope in _above(plain):
+                        for scope in above(plain, "/"):
                             counts[scope][place] += 1
             self._scopes[function] = {
                 scope: count.most_common(1)[0][0] for scope, count in counts.items()
@@ -215,11 +214,11 @@ class Graphs:
         return self._scopes[function]
 
 
-def _above(name: str) -> Iterator[str]:
-    """The scopes around a name, the innermost first."""
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
+def above(path: str, separator: str) -> Iterator[str]:
+    """The paths that a path lies in, the innermost first."""
+    while separator in path:
+        path = path.rpartition(separator)[0]
+        yield path
 
 
 def _plain(name: str) -> str:

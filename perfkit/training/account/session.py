@@ -18,7 +18,7 @@ from perfkit.engine.alone import Alone
 from perfkit.engine.launcher import launcher
 from perfkit.engine.plan import Event, Preparing, Progress
 from perfkit.engine.processes import in_process
-from perfkit.engine.trial import Limits, Note
+from perfkit.engine.trial import Limits
 from perfkit.errors import RunError
 from perfkit.findings.account import Account, Line
 from perfkit.findings.account_report import verdict
@@ -29,7 +29,7 @@ from perfkit.questions.replay import recordings_of, replay_from
 from perfkit.questions.runs import home_of, seconds, watch_here
 from perfkit.questions.session import Keeper
 from perfkit.training.account import causes, collect
-from perfkit.training.account.charge import charge
+from perfkit.training.account.charge import CHARGED, charge
 from perfkit.training.account.memory import growth_of
 from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import (
@@ -42,7 +42,6 @@ from perfkit.training.diagnose.maker import (
 )
 from perfkit.training.diagnose.script import whole_script
 
-CHARGED = "charged"
 _LEAST_S = 5.0
 _SLICE_S = 0.1
 _SILENCE_S = 60.0
@@ -168,7 +167,14 @@ class AccountSession(Keeper[Account]):
             return
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             notes = yield from self._collect(folder)
-            charges = yield from self._charged(folder)
+            yield Preparing("Charging every second to a line")
+            ended = in_process(functools.partial(charge, folder), _CHARGING_S)
+        if CHARGED not in ended.notes:
+            why = f"that {ended.message or 'took too long'}"
+            raise RunError(
+                f"perfkit could not read its samples of the training: {why}."
+            )
+        charges: dict[str, Any] = ended.notes[CHARGED]
         charges["uncontained"] = notes.get(collect.UNCONTAINED, "")
         self.finding = self._account(charges, recorded)
         if self._saves:
@@ -195,17 +201,6 @@ class AccountSession(Keeper[Account]):
             raise failure.run_error(running, "give it a larger budget")
         return notes
 
-    def _charged(self, folder: str) -> Generator[Event, None, dict[str, Any]]:
-        yield Preparing("Charging every second to a line")
-        ended = in_process(functools.partial(charged, folder), _CHARGING_S)
-        if CHARGED not in ended.notes:
-            why = f"that {ended.message or 'took too long'}"
-            raise RunError(
-                f"perfkit could not read its samples of the training: {why}."
-            )
-        charges: dict[str, Any] = ended.notes[CHARGED]
-        return charges
-
     def _account(self, charges: dict[str, Any], recorded: str) -> Account:
         names = LineNames(self._maker, with_text=self._source)
         lines = tuple(_as_seen(line, names) for line in charges["lines"])
@@ -230,11 +225,6 @@ class AccountSession(Keeper[Account]):
             files = (names.of_cell, *(file for file, _ in index))
             account = replace(account, text=_around(visible, files, names))
         return replace(account, verdict=verdict(account))
-
-
-def charged(folder: str) -> Iterator[Note]:
-    """Charge what was seen to lines, and yield it as the note ``"charged"``."""
-    yield Note(CHARGED, charge(folder))
 
 
 def _doing(progress: dict[str, Any]) -> str:

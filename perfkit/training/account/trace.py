@@ -56,12 +56,6 @@ class Intervals:
     end: Floats
     numbers: NDArray[np.int64]
 
-    @classmethod
-    def from_tuples(cls, tuples: list[tuple[float, float, int]]) -> "Intervals":
-        """Make intervals from tuples of begin, end and number."""
-        begin, end, numbers = np.array(tuples, float).reshape(-1, 3).T
-        return cls(begin, end, numbers.astype(np.int64))
-
     def lengths(self) -> Iterator[tuple[int, float]]:
         """Yield the number and the seconds of each."""
         seconds = (self.end - self.begin).tolist()
@@ -127,7 +121,9 @@ class Grid:
         self, intervals: Intervals, weight: Floats, active: Floats
     ) -> Iterator[tuple[int, float]]:
         """Yield numbers and their weighted seconds; those active at a time share."""
-        spent = self.spent(intervals, weight / np.maximum(active, 1))
+        weighted = weight / np.maximum(active, 1) * self.spans
+        until = np.concatenate([[0.0], np.cumsum(weighted)])
+        spent = until[self._at(intervals.end)] - until[self._at(intervals.begin)]
         return _sums(intervals.numbers, spent)
 
     def _active(self, intervals: Intervals) -> Floats:
@@ -143,12 +139,6 @@ class Grid:
     def within(self, begin: float, end: float) -> NDArray[np.bool_]:
         """Which pieces lie between two moments."""
         return np.asarray((begin <= self._middle) & (self._middle < end))
-
-    def spent(self, intervals: Intervals, weight: Floats) -> Floats:
-        """Return the weighted seconds of each interval."""
-        sums = np.concatenate([[0.0], np.cumsum(weight * self.spans)])
-        result: Floats = sums[self._at(intervals.end)] - sums[self._at(intervals.begin)]
-        return result
 
 
 def _sums(numbers: NDArray[np.int64], seconds: Floats) -> Iterator[tuple[int, float]]:
@@ -268,8 +258,10 @@ class _Reading:
                 started_by[name, kind] = number
             self.spans["kernels"].append((begin, end, started_by[name, kind]))
         self.spans["compiles"] = _joined(self.spans["compiles"])
-        kinds = ("operations", "kernels", "copies", "stages", "waits", "compiles")
-        intervals = {kind: Intervals.from_tuples(self.spans[kind]) for kind in kinds}
+        intervals = {}
+        for kind in ("operations", "kernels", "copies", "stages", "waits", "compiles"):
+            begins, ends, numbers = np.array(self.spans[kind], float).reshape(-1, 3).T
+            intervals[kind] = Intervals(begins, ends, numbers.astype(np.int64))
         return Window(names=[*names], counts=self.counts, **intervals)
 
     def _base(self, line: Any) -> float:
@@ -458,5 +450,4 @@ def _stage(path: str, name: str) -> tuple[int, bool]:
 
 def _function(event: str) -> str:
     name = event.partition(": ")[2].removeprefix("__inference_")
-    name = re.sub(r"^__(forward|backward)_", "", name)
-    return re.sub(r"_\d+$", "", name)
+    return re.sub(r"^__(forward|backward)_|_\d+$", "", name)

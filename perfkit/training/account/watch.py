@@ -481,7 +481,6 @@ def _frames(stack: Any) -> list[Any]:
 
 def _elements(operation: Any) -> int:
     try:
-        shape = operation.outputs[0].shape
-        return math.prod(shape) if shape.rank is not None else 0
+        return int(math.prod(operation.outputs[0].shape))
     except (IndexError, TypeError, ValueError, AttributeError):
         return 0

@@ -19,8 +19,6 @@ from perfkit.training.diagnose.maker import contain
 from perfkit.training.diagnose.pipeline.memory import leave_files_alone
 from perfkit.training.diagnose.training import Training, handed_over, prepare_callbacks
 
-STEP = "train"
-
 
 class Marks:
     """Records a trace into a folder.
@@ -60,7 +58,7 @@ class Marks:
         """Mark what is done within it as a step."""
         import tensorflow as tf
 
-        return tf.profiler.experimental.Trace(STEP, step_num=number, _r=1)
+        return tf.profiler.experimental.Trace("train", step_num=number, _r=1)
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,7 @@ class Course:
         traced: Seconds of each traced step.
         made: Steps that have ended.
         over: Whether no more steps are wanted.
+        looped: Whether a loop of the user's own has asked for batches.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Course:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.untraced, self.traced = list[float](), list[float]()
-        self.made, self.over = 0, False
+        self.made, self.over, self.looped = 0, False, False
         self._steps, self._profiler = steps, profiler
         self._sync, self._clock = sync, clock
         self._plan = self._follow()
@@ -172,6 +171,29 @@ class Course:
         except StopIteration:
             self.over = True
 
+    def batches(self, data: Any) -> Iterator[Any]:
+        """Give a loop of the user's own its batches, the data anew where they end.
+
+        Raises:
+            Left: Enough steps were made, or there are no more data. What follows the
+                loop, such as saving a model, does not run.
+        """
+        self.looped, before = True, -1
+        while before < self.made and not self.over:
+            before, batches = self.made, iter(data)
+            while not self.over:
+                self.begin()
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    break
+                try:
+                    yield batch
+                finally:
+                    # Also where the user's own code leaves the loop after this step.
+                    self.end()
+        raise Left
+
 
 STEPPED = "stepped"
 _ENDLESS = 10**9
@@ -201,10 +223,10 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
 
 def _run(maker: Callable[[], Any], course: Course) -> int:
     """Train until the course is over; how many steps of the user's are one of ours."""
-    looped, at_a_time = Looped(course), 1
-    with listening(looped.batches), contextlib.suppress(Left):
+    at_a_time = 1
+    with listening(course.batches), contextlib.suppress(Left):
         returned = maker()
-        if looped.begun:
+        if course.looped:
             return 1
         training = handed_over(returned)
         leave_files_alone(training)
@@ -238,36 +260,3 @@ def _fit(training: Training, course: Course) -> None:
     callbacks = training.arguments["callbacks"]
     callbacks = prepare_callbacks(callbacks, training.epochs or 1)
     training.fit([first, *callbacks, last], epochs=_ENDLESS)
-
-
-class Looped:
-    """Hears of the steps of a loop of the user's own, which never gets to its end.
-
-    ``begun`` says whether there is a loop at all.
-    """
-
-    def __init__(self, course: Course) -> None:
-        self._course, self.begun = course, False
-
-    def batches(self, data: Any) -> Iterator[Any]:
-        """Give the loop its batches, the data anew where they end.
-
-        Raises:
-            Left: Enough steps were made, or there are no more data. What follows the
-                loop, such as saving a model, does not run.
-        """
-        self.begun, before, course = True, -1, self._course
-        while before < course.made and not course.over:
-            before, batches = course.made, iter(data)
-            while not course.over:
-                course.begin()
-                try:
-                    batch = next(batches)
-                except StopIteration:
-                    break
-                try:
-                    yield batch
-                finally:
-                    # Also where the user's own code leaves the loop after this step.
-                    course.end()
-        raise Left

@@ -69,7 +69,8 @@ def profile(
     if where := replay_from(replay):
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
         return replace(max(profiles, key=lambda p: p.recorded), replayed=True)
-    xprof = version()
+    need("xprof", "A profile", "profile")
+    xprof = importlib.metadata.version("xprof")
     check_trains(os.environ | assigned(make))
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
@@ -108,14 +109,7 @@ def _check(steps: int, timeout: float) -> None:
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
-TOOLS = (STEPS, OPS)
 _LONGEST_S = 120.0
-
-
-def version() -> str:
-    """The version of xprof that is installed; ``MissingPartError`` if none is."""
-    need("xprof", "A profile", "profile")
-    return importlib.metadata.version("xprof")
 
 
 def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -125,7 +119,7 @@ def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
         The tables as xprof gives them, JSON, and in a sentence why there is none.
     """
     tables, failed = dict[str, str](), dict[str, str]()
-    for tool in TOOLS:
+    for tool in (STEPS, OPS):
         ended = in_process(functools.partial(_table, folder, tool), _LONGEST_S)
         if tool in ended.notes:
             tables[tool] = ended.notes[tool]
@@ -243,14 +237,12 @@ def gathered(
     why there is none, both by tool. All else is the profile's own.
     """
     read: dict[str, tuple[Any, ...]] = dict.fromkeys(TABLES, ())
-    missing = {
-        name: failed[tool] for name, (tool, *_) in TABLES.items() if tool in failed
-    }
-    for name in (name for name in TABLES if name not in missing):
+    missing = dict[str, str]()
+    for name, (tool, *_) in TABLES.items():
         try:
-            read[name] = understand(name, tables[TABLES[name][0]])
+            read[name] = understand(name, tables.get(tool, ""))
         except BadFileError as error:
-            missing[name] = str(error)
+            missing[name] = failed.get(tool, str(error))
     if not read["steps"]:
         missing.setdefault("steps", _NO_STEPS)
     of_device = [op for op in read["ops"] if op.device == "device"]

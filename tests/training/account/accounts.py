@@ -17,14 +17,9 @@ from tests.findings.made import MACHINE
 
 
 def line(number=10, *, code="", calls=(), traces=(), **fields):
-    """A line of a script; seconds by kind are given as such.
+    """A line of a script; ``computing=3.0`` and the like are its seconds by kind.
 
-    Args:
-        number: Of the line.
-        code: What stands there.
-        calls: Name, how often, seconds.
-        traces: Name, how often, seconds.
-        **fields: Of a ``Line``; ``computing=3.0`` and the like are its seconds.
+    ``calls`` and ``traces`` have a name, how often and how many seconds each.
     """
     kinds = ("computing", "input", "python", "set_up", "waiting")
     names = {"python": "Python", "set_up": "set-up"}

@@ -49,13 +49,9 @@ class Seen:
         return self
 
     def window(self, started, samples, put, *, updates=10):
-        """A window in which a sample was taken each 10 ms.
+        """A window in which a sample was taken each 10 ms: place, call and kind.
 
-        Args:
-            started: In seconds.
-            samples: Keys: a place, a call and a kind each.
-            put: Puts events into a space's plane, whose clock begins at 0.
-            updates: Of the weights.
+        ``put`` puts events into a space's plane, whose clock begins at 0.
         """
         folder = f"window{len(self._windows)}"
         space = Space()
@@ -79,7 +75,8 @@ class Seen:
         told = self.told | {"keys": self._keys, "windows": self._windows}
         (self._folder / RAW).write_text(json.dumps(told))
         # As it comes from its process.
-        return pickle.loads(pickle.dumps(charge(str(self._folder))))
+        (note,) = charge(str(self._folder))
+        return pickle.loads(pickle.dumps(note.value))
 
 
 def whole(seen):

@@ -3,11 +3,6 @@
 import pytest
 
 
-def _proto():
-    tensorflow = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
-    return tensorflow
-
-
 class Plane:
     """A plane of a space, with names in place of numbers."""
 
@@ -17,19 +12,17 @@ class Plane:
 
     def stat(self, name):
         """The number of a stat, or of a text that others refer to."""
-        if name not in self._stats:
-            number = self._stats[name] = len(self._stats) + 1
-            self._plane.stat_metadata[number].id = number
-            self._plane.stat_metadata[number].name = name
-        return self._stats[name]
+        return self._number(name, self._stats, self._plane.stat_metadata)
 
     def event(self, name):
         """The number of an event's name."""
-        if name not in self._events:
-            number = self._events[name] = len(self._events) + 1
-            self._plane.event_metadata[number].id = number
-            self._plane.event_metadata[number].name = name
-        return self._events[name]
+        return self._number(name, self._events, self._plane.event_metadata)
+
+    def _number(self, name, known, metadata):
+        if name not in known:
+            number = known[name] = len(known) + 1
+            metadata[number].id, metadata[number].name = number, name
+        return known[name]
 
     def set(self, name, number):
         """A stat of the whole plane."""
@@ -80,7 +73,8 @@ class Space:
     """A whole file."""
 
     def __init__(self):
-        self._space = _proto().XSpace()
+        proto = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
+        self._space = proto.XSpace()
 
     def plane(self, name="/host:CPU"):
         """A plane of it."""

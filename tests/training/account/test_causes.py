@@ -15,14 +15,14 @@ from tests.training.account.accounts import account, line
 BY_ID = {one.tip.cause: one for one in CAUSES}
 
 
-def told(made, **more):
+def told(made):
     """The causes of the tips of an account."""
-    return [tip.cause for tip in tips(made, more)]
+    return [tip.cause for tip in tips(made, {})]
 
 
-def found(cause, made, **more):
+def found(cause, made):
     """The tips of one cause, whatever the others say."""
-    made, more = made if isinstance(made, tuple) else (made, more)
+    made, more = made if isinstance(made, tuple) else (made, {})
     places = [[one.file, one.line] for one in made.lines]
     charges = {"places": places, **more}
     charges["settings"] = [[text, None] for text in more.get("settings", ())]

@@ -25,56 +25,25 @@ def seen(tmp_path):
 FINE = 1000
 
 
-def drawn(seed):
-    """Random intervals in a window of one second, with times in thousandths."""
-    draw = random.Random(seed)
-
-    def some(count):
-        found = []
-        for _ in range(count):
-            begin, end = sorted(draw.sample(range(-100, FINE + 100), 2))
-            found.append((begin / FINE, end / FINE, draw.randrange(3)))
-        return Intervals.from_tuples(found)
-
-    inner = sorted(draw.sample(range(1, FINE), 9))
-    edges = np.array([0, *inner, FINE]) / FINE
-    return edges, some(draw.randrange(12)), some(draw.randrange(1, 5))
-
-
-def by_hand(intervals):
-    """How many are active in each thousandth, and which is active where."""
-    middle = (np.arange(FINE) + 0.5) / FINE
-    within = [
-        (begin < middle) & (middle < end)
-        for begin, end in zip(intervals.begin, intervals.end, strict=True)
-    ]
-    return np.array(within, bool).reshape(-1, FINE)
-
-
-def fine(grid, values):
-    """Values of a grid's pieces for each thousandth."""
-    middle = (np.arange(FINE) + 0.5) / FINE
-    return np.asarray(values)[np.searchsorted(grid._points, middle) - 1]
-
-
 @pytest.mark.parametrize("seed", range(8))
-def test_a_grid_counts_what_is_active_and_adds_up_what_each_interval_spent(seed):
-    edges, one, other = drawn(seed)
-    grid = Grid(edges, (one, other))
-    assert grid.spans.sum() == pytest.approx(1.0)
-    for intervals, active in zip((one, other), grid.active, strict=True):
-        assert fine(grid, active) == pytest.approx(by_hand(intervals).sum(0))
-    weights = np.random.default_rng(seed).random(len(grid.spans))
-    expected = by_hand(one) @ fine(grid, weights) / FINE
-    assert grid.spent(one, weights) == pytest.approx(expected)
-    # Divided by how many are active, they take the time in which any is.
-    shared = grid.spent(one, 1 / np.maximum(grid.active[0], 1))
-    assert shared.sum() == pytest.approx(by_hand(one).any(0).mean())
-    # Each piece lies in one sample's stretch.
+def test_a_grid_shares_each_moment_out_among_what_is_active_then(seed):
+    draw = np.random.default_rng(seed)
+    # Some of them begin before the window or end after it.
+    begin, end = np.sort(draw.integers(-100, FINE + 100, (2, 9)), axis=0) / FINE
+    numbers, values = draw.integers(0, 3, 9), draw.random(10)
+    inner = draw.choice(np.arange(1, FINE), 9, replace=False)
+    edges = np.array([0, *sorted(inner), FINE]) / FINE
+    intervals = Intervals(begin, end, numbers)
+    grid = Grid(edges, [intervals])
+    shared = dict(grid.shared(intervals, grid.over(values), grid.active[0]))
     middle = (np.arange(FINE) + 0.5) / FINE
-    expected = [next(n for n in range(10) if at < edges[n + 1]) for at in middle]
-    samples = fine(grid, grid.over(np.arange(10.0)))
-    assert samples == pytest.approx(np.array(expected, float))
+    within = (begin[:, None] < middle) & (middle < end[:, None])
+    # Each piece has the value of the sample in whose stretch it lies.
+    weights = values[np.searchsorted(edges, middle) - 1]
+    each = (within * weights / np.maximum(within.sum(0), 1)).sum(1) / FINE
+    expected = np.bincount(numbers, each, 3)
+    assert [shared.get(n, 0.0) for n in range(3)] == pytest.approx(expected)
+    assert grid.spans.sum() == pytest.approx(1.0)
 
 
 # Samples alone.

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.training.account.graph import Charged, Graphs
+from perfkit.training.account.trace import Operation
 
 MINE = "train.py"
 STEP, PREDICT, DATASET = "one_step_on_data", "predict_step", "Dataset_map_decode_41"
@@ -63,7 +64,7 @@ def graphs():
 
 
 def whose(graphs, name, function="", *, of_input=False):
-    return graphs.charge(name, function, of_input=of_input)
+    return graphs.charge(Operation(name, "", function, of_input))
 
 
 OF_DENSE = Charged(DENSE, "layer", "dense")
@@ -124,7 +125,7 @@ def test_a_fused_operation_is_of_the_line_of_its_product():
         ("_FusedConv2D", 50),
         ("Relu", 51),
     ):
-        owner = graphs.charge("Relu", "f", of_input=False, kind=kind)
+        owner = graphs.charge(Operation("Relu", kind, "f"))
         assert owner.place == (MINE, line)
 
 

@@ -269,13 +269,20 @@ class Clock:
         self.now += seconds + self.late
 
 
-def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
+@pytest.fixture
+def still(mine, monkeypatch):
+    """A clock, the sampler of a thread that stands still, and what it is seen at."""
     clock = Clock()
     monkeypatch.setattr(sampling, "time", clock)
     stop = Stop([(mine, "step", 7)])
     stop.wait()
     one = Sampler(Watch(), stop.ident, _last=100.0)
-    key = Key((mine, 7), "", Kind.PYTHON, False)
+    yield clock, one, Key((mine, 7), "", Kind.PYTHON, False)
+    stop.close()
+
+
+def test_samples_stand_for_the_seconds_since_the_last_one(still):
+    clock, one, key = still
     one.sample(1.0)
     one.sample(1.0)
     assert one.seconds == {key: 2.0}
@@ -289,18 +296,10 @@ def test_samples_stand_for_the_seconds_since_the_last_one(mine, monkeypatch):
     assert one.window == [(7.0, key)]
     assert one.seconds == {key: 2.0}
     assert one.imports_s == 0
-    stop.close()
 
 
-def test_behind_a_late_sample_waits_are_random_and_stand_for_the_usual_one(
-    mine, monkeypatch
-):
-    clock = Clock()
-    monkeypatch.setattr(sampling, "time", clock)
-    stop = Stop([(mine, "step", 7)])
-    stop.wait()
-    one = Sampler(Watch(), stop.ident, _last=100.0)
-    key = Key((mine, 7), "", Kind.PYTHON, False)
+def test_behind_a_late_sample_waits_are_random_and_stand_for_the_usual_one(still):
+    clock, one, key = still
     clock.late = 0.5
     one.sample(1.0)
     assert one.seconds == {key: 1.5}
@@ -314,4 +313,3 @@ def test_behind_a_late_sample_waits_are_random_and_stand_for_the_usual_one(
     assert sum(waits) / len(waits) == pytest.approx(1.0, abs=0.15)
     assert min(waits) < 0.05
     assert max(waits) > 2
-    stop.close()

@@ -51,7 +51,7 @@ def made(trace):
         machine=MACHINE,
         training="short_epochs",
         recorded="2026-05-04T10:00:00+02:00",
-        xprof=profile.version(),
+        xprof=importlib.metadata.version("xprof"),
     )
 
 
