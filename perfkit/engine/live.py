@@ -161,11 +161,6 @@ class LiveTrial:
         self._paused.clear()
         self.running.resume()
 
-    def has_turn(self, began_ns: int, number: int) -> None:
-        """Note that its process began turn ``number``; those it missed are empty."""
-        missed = number - len(self.resumed_ns)
-        self.resumed_ns += [began_ns] * missed
-
     def freeze(self) -> None:
         """End its turn."""
         self._frozen_ns.append(self._clock())
@@ -381,7 +376,9 @@ class OneProcess:
                 seed=self._seed,
             )
         self.turn, self.at_work = number, self._lives[variant]
-        self.at_work.has_turn(at_ns, number)
+        # Those that it missed are empty.
+        resumed_ns = self.at_work.resumed_ns
+        resumed_ns += [at_ns] * (number - len(resumed_ns))
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:
         trial = live.record()
