@@ -70,8 +70,6 @@ class LiveTrial:
 
     Args:
         variant: Its name.
-        round: The round it belongs to.
-        running: The process.
         zero_ns: The run's start, on the clock that stamps the ticks.
         clock: That clock: ``time.perf_counter_ns`` or a test's own.
         seed: What its random numbers started from.
@@ -193,7 +191,9 @@ class LiveTrial:
             # What spans another's turn is neither work nor a pause of its own.
             if label and self._ticks and (recurrence or not broken):
                 spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
-                self._paused_for(label, spent)
+                is_first = bool(self.resumed_ns) and label not in self._paused
+                self._pauses.setdefault(label, []).append((spent, is_first))
+                self._paused.add(label)
             self._recurring |= {label: recurrence[0]} if recurrence else {}
             # A variant that never says it is ready is ready at its first tick.
             if broken or label or not self._ticks:
@@ -209,11 +209,6 @@ class LiveTrial:
             begin < until_ns and self._last_ns < end
             for begin, end in self.running.stood.items()
         )
-
-    def _paused_for(self, label: str, spent: float) -> None:
-        is_first = bool(self.resumed_ns) and label not in self._paused
-        self._pauses.setdefault(label, []).append((spent, is_first))
-        self._paused.add(label)
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""

@@ -146,7 +146,6 @@ class Plan:
     """What a run is to do.
 
     Attributes:
-        variants: The variants.
         baseline: The one that the others are held against.
         budget: Seconds to spend on rounds.
         seed: Of the order and of the trials' random numbers.

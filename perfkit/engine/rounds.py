@@ -74,9 +74,6 @@ class Run:
     """A run of a plan.
 
     Attributes:
-        plan: What to do.
-        starter: Starts the trials.
-        watcher: Samples the machine.
         clock: The clock that stamps ticks, in nanoseconds.
         stopped: Set it, from any thread, to end the run.
     """

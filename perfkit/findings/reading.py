@@ -145,16 +145,14 @@ def _document(data: bytes, name: str, noun: str) -> Any:
 
 def _refuse_large(data: bytes, name: str, noun: str) -> None:
     largest = _LARGEST_OF_KIND.get(noun, LARGEST_BYTES)
-    if len(data) > largest or _values(data) > _MOST_VALUES:
+    # At least as many as there are, known before any of them takes memory.
+    values = data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
+    if len(data) > largest or values > _MOST_VALUES:
         raise BadFileError(f"{name} is too large to be a {noun}.")
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
-    """What a file holds, its texts and the names of its values printable.
-
-    Raises:
-        ValueError: A number or a text is beyond anything that a document holds.
-    """
+    """What a file holds, its texts printable; a ValueError where no document has it."""
     if depth > _DEEPEST:
         raise ValueError("lists that are nested too deeply")
     if isinstance(value, str):
@@ -186,11 +184,6 @@ def _cleaned_text(text: str) -> str:
     if len(lines) > _MOST_TEXT_LINES:
         lines = [*lines[: _MOST_TEXT_LINES - 1], "…"]
     return "\n".join(cut(line, _LONGEST_LINE) for line in lines)
-
-
-def _values(data: bytes) -> int:
-    """At least as many as there are, known before any of them takes memory."""
-    return data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
 
 
 def _broken(reason: str, data: bytes, noun: str) -> str:

@@ -81,13 +81,13 @@ def as_sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
-def listed(names: Iterable[str], word: str = "and", most: int = 100) -> str:
+def listed(names: Iterable[str], most: int = 100) -> str:
     """Names in a sentence, such as ``"a, b and c"``; of many the first."""
     every = [*names]
     if len(every) > most:
         every[most:] = [f"{len(every) - most} more"]
     *first, last = every
-    return f"{', '.join(first)} {word} {last}" if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def place_in_words(file: str, cell: int, lines: str) -> str:
