@@ -272,11 +272,8 @@ class Diagnosis(Charted):
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
         # Its code is a digest of what was diagnosed, a finding's the lines of variants.
-        own_names = {field.name for field in fields(self)} - {"schema", "kind", "code"}
-        shared_names = (
-            field.name for field in fields(Finding) if field.name in own_names
-        )
-        values = {name: getattr(self, name) for name in shared_names}
+        names = {field.name for field in fields(Finding)} - {"schema", "kind", "code"}
+        values = {name: value for name, value in vars(self).items() if name in names}
         parameters = self.facts.get(ASKED)
         return Finding(
             experiment=self.kind,
