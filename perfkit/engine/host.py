@@ -120,7 +120,10 @@ def environment_of(place: Place) -> Environment:
             f"{'.'.join(map(str, _OLDEST))} or later."
         )
     versions = environment.versions([folder for folder in answer["path"] if folder])
-    backend = _backend_of(place, versions, answer["found"])
+    backend = environment.trains_on(place.environment, versions)
+    if backend == "tensorflow" and not place.environment.get("KERAS_BACKEND"):
+        found = (name for name in environment.BACKENDS if answer["found"].get(name))
+        backend = next(found, backend)
     # TensorFlow brings Keras; tf_keras is installed beside it.
     needed = [backend, "keras"] if backend in ("jax", "torch") else ["tensorflow"]
     if environment.is_legacy(place.environment):
@@ -139,17 +142,6 @@ def environment_of(place: Place) -> Environment:
             f"`{name} -m pip install {missing.replace(' and', '')}` installs it."
         )
     return Environment(".".join(map(str, python)), versions, lacks, backend)
-
-
-def _backend_of(
-    place: Place, versions: Mapping[str, str], modules: Mapping[str, bool]
-) -> str:
-    """Return what Keras trains on there, of the modules that were found."""
-    variables = place.environment
-    backend = environment.trains_on(variables, versions)
-    if backend != "tensorflow" or variables.get("KERAS_BACKEND"):
-        return backend
-    return next((name for name in environment.BACKENDS if modules.get(name)), backend)
 
 
 def _in_short(error: Exception) -> str:

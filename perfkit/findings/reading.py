@@ -80,11 +80,14 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
     noun = next(iter(kinds))
     document = _document(data, name, noun)
     kind = document.get("kind") if isinstance(document, dict) else None
-    if isinstance(kind, str) and kind in kinds:
+    if not isinstance(kind, str):
+        raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
+    if kind in kinds:
         noun = kind
         _refuse_large(data, name, noun)
     record_type = kinds[noun]
-    _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
+    newest = _default(record_type, "schema")
+    _refuse_other(kind, document.get("schema"), name, noun, newest)
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
         record = msgspec.convert(document, record_type)
@@ -202,15 +205,11 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[:1] in set("aeio") else f"a {noun}"
 
 
-def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(kind, str):
-        raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
+def _refuse_other(kind: str, schema: Any, name: str, noun: str, newest: int) -> None:
     if kind != noun:
         reads = ": perfkit show reads it" if kind in DOCUMENT_KINDS else ""
         actual = _a(one_line(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
-    schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a valid {noun}: its schema has no number.")
     schemas = f"(schema {schema}, this one reads {newest})"
