@@ -19,7 +19,6 @@ from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, SMALL, WIDTH, Figure
 from perfkit.charts.layout import even_ticks, limits, log_ticks
-from perfkit.engine.trial import Trial
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
@@ -199,7 +198,6 @@ _LOOKS: tuple[tuple[str, Any], ...] = (
     (INK, (0, (8, 3))),
 )
 _MOST_POINTS = 200
-# A file may say anything; numbers that no training has are not drawn.
 _LARGEST = 1e12
 
 
@@ -279,17 +277,14 @@ def _curves(finding: Finding) -> dict[str, list[Points]]:
     }
     curves: dict[str, list[Points]] = {}
     for trial in finding.trials:
-        points = _points(trial)
+        # Only numbers that some training has; a file may say anything.
+        drawable = itertools.takewhile(
+            lambda point: point[0] < _LARGEST and abs(point[1]) < _LARGEST,
+            losses(trial),
+        )
+        points = list(itertools.islice(drawable, _MOST_POINTS))
         if trial.variant in rates and len(points) > 1:
             rate = rates[trial.variant]
             curve = [(examples / rate, loss) for examples, loss in points]
             curves.setdefault(trial.variant, []).append(curve)
     return curves
-
-
-def _points(trial: Trial) -> Points:
-    """Examples and the mean loss up to there, as far as they can be drawn."""
-    drawable = itertools.takewhile(
-        lambda point: point[0] < _LARGEST and abs(point[1]) < _LARGEST, losses(trial)
-    )
-    return list(itertools.islice(drawable, _MOST_POINTS))

@@ -92,7 +92,6 @@ def _set_height(axes: Axes, height: float, ticks: list[float]) -> None:
 
 
 def _title(axes: Axes, words: str) -> None:
-    axes.set_ylabel("")
     # Beside the numbers of its ticks, however narrow the names of the lanes are.
     canvas.note(axes, words, (0, 0.5), (-44, 0), ha="right")
 

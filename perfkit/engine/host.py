@@ -120,7 +120,10 @@ def environment_of(place: Place) -> Environment:
             f"{'.'.join(map(str, _OLDEST))} or later."
         )
     versions = environment.versions([folder for folder in answer["path"] if folder])
-    backend = _backend_of(place, versions, answer["found"])
+    backend = environment.trains_on(place.environment, versions)
+    if backend == "tensorflow" and not place.environment.get("KERAS_BACKEND"):
+        found = (name for name in environment.BACKENDS if answer["found"].get(name))
+        backend = next(found, backend)
     # TensorFlow brings Keras; tf_keras is installed beside it.
     needed = [backend, "keras"] if backend in ("jax", "torch") else ["tensorflow"]
     if environment.is_legacy(place.environment):
@@ -139,17 +142,6 @@ def environment_of(place: Place) -> Environment:
             f"`{name} -m pip install {missing.replace(' and', '')}` installs it."
         )
     return Environment(".".join(map(str, python)), versions, lacks, backend)
-
-
-def _backend_of(
-    place: Place, versions: Mapping[str, str], modules: Mapping[str, bool]
-) -> str:
-    """Return what Keras trains on there, of the modules that were found."""
-    variables = place.environment
-    backend = environment.trains_on(variables, versions)
-    if backend != "tensorflow" or variables.get("KERAS_BACKEND"):
-        return backend
-    return next((name for name in environment.BACKENDS if modules.get(name)), backend)
 
 
 def _in_short(error: Exception) -> str:
@@ -386,8 +378,7 @@ def serve(asking: Connection) -> None:
     trials: dict[int, Running] = {}
     try:
         while True:
-            verb, *fields = asking.recv()
-            asking.send(_ANSWERS[verb](trials, *fields))
+            asking.send(_answer(trials, *asking.recv()))
     except (EOFError, ConnectionError):
         # Whoever asked is gone, in whatever way.
         pass
@@ -396,41 +387,25 @@ def serve(asking: Connection) -> None:
             trial.kill("stopped", "nobody listens any more")
 
 
-def _wait(_: dict[int, Running], timeout: float) -> bool | str:
+def _answer(trials: dict[int, Running], verb: str, *fields: Any) -> Any:
     try:
-        return launcher().wait(timeout)
+        if verb == "wait":
+            return launcher().wait(*fields)
+        if verb == "start":
+            payload, seed, limits = fields
+            # Whoever asked knows when a trial stands still, and so what is silence.
+            trial = launcher().start(payload, seed, replace(limits, silence=math.inf))
+            trials[trial.pid] = trial
+            return trial.pid, trial.started_ns
     except RunError as error:
         return str(error)
-
-
-def _start(
-    trials: dict[int, Running], payload: bytes, seed: int, limits: Limits
-) -> tuple[int, int] | str:
-    try:
-        # Whoever asked knows when a trial stands still, and so what is silence.
-        trial = launcher().start(payload, seed, replace(limits, silence=math.inf))
-    except RunError as error:
-        return str(error)
-    trials[trial.pid] = trial
-    return trial.pid, trial.started_ns
-
-
-def _poll(trials: dict[int, Running], pid: int, timeout: float) -> tuple[Any, ...]:
+    pid, *details = fields
     trial = trials[pid]
-    return trial.poll(timeout), trial.outcome, trial.message, trial.tail
-
-
-def _kill(trials: dict[int, Running], pid: int, *end: Any) -> tuple[Any, ...]:
-    trials[pid].kill(*end)
-    return _poll(trials, pid, 0)
-
-
-_ANSWERS: dict[str, Callable[..., Any]] = {
-    "wait": _wait,
-    "start": _start,
-    "poll": _poll,
-    "kill": _kill,
-}
+    if verb == "kill":
+        trial.kill(*details)
+    # One that is over tells nothing more.
+    messages = trial.poll(*details) if verb == "poll" else []
+    return messages, trial.outcome, trial.message, trial.tail
 
 
 if __name__ == "__main__":

@@ -70,8 +70,6 @@ class LiveTrial:
 
     Args:
         variant: Its name.
-        round: The round it belongs to.
-        running: The process.
         zero_ns: The run's start, on the clock that stamps the ticks.
         clock: That clock: ``time.perf_counter_ns`` or a test's own.
         seed: What its random numbers started from.
@@ -161,11 +159,6 @@ class LiveTrial:
         self._paused.clear()
         self.running.resume()
 
-    def has_turn(self, began_ns: int, number: int) -> None:
-        """Note that its process began turn ``number``; those it missed are empty."""
-        missed = number - len(self.resumed_ns)
-        self.resumed_ns += [began_ns] * missed
-
     def freeze(self) -> None:
         """End its turn."""
         self._frozen_ns.append(self._clock())
@@ -198,7 +191,9 @@ class LiveTrial:
             # What spans another's turn is neither work nor a pause of its own.
             if label and self._ticks and (recurrence or not broken):
                 spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
-                self._paused_for(label, spent)
+                is_first = bool(self.resumed_ns) and label not in self._paused
+                self._pauses.setdefault(label, []).append((spent, is_first))
+                self._paused.add(label)
             self._recurring |= {label: recurrence[0]} if recurrence else {}
             # A variant that never says it is ready is ready at its first tick.
             if broken or label or not self._ticks:
@@ -214,11 +209,6 @@ class LiveTrial:
             begin < until_ns and self._last_ns < end
             for begin, end in self.running.stood.items()
         )
-
-    def _paused_for(self, label: str, spent: float) -> None:
-        is_first = bool(self.resumed_ns) and label not in self._paused
-        self._pauses.setdefault(label, []).append((spent, is_first))
-        self._paused.add(label)
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""
@@ -381,7 +371,9 @@ class OneProcess:
                 seed=self._seed,
             )
         self.turn, self.at_work = number, self._lives[variant]
-        self.at_work.has_turn(at_ns, number)
+        # Those that it missed are empty.
+        resumed_ns = self.at_work.resumed_ns
+        resumed_ns += [at_ns] * (number - len(resumed_ns))
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:
         trial = live.record()

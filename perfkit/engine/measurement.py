@@ -17,8 +17,6 @@ from perfkit.engine.statistics import Comparison, Rounds, Timing, student
 from perfkit.engine.steady import Steady, Usual, steady
 from perfkit.engine.trial import ONE_PROCESS, WHOLE, Trial, Yielded
 
-# A variant's name, and the steady part of each of its rounds.
-_Timed = tuple[str, dict[int, Steady]]
 # The baseline once more in each round: what two runs of one thing differ by here.
 # No variant of a reader's is likely to be called so.
 CONTROL = "control (A/A)"
@@ -292,10 +290,9 @@ class Measurement:
             self._trial(variant, r).shares_process(self._trial(baseline, r))
             for r in common
         )
-        sides = (variant, steadies), (baseline, references)
+        sides = (variant, baseline, steadies), (baseline, variant, references)
         errors, baseline_errors = (
-            self._pauses_errors(*pair, common, singly=singly)
-            for pair in (sides, sides[::-1])
+            self._pauses_errors(*side, common, singly=singly) for side in sides
         )
         return statistics.rounds(
             variant,
@@ -315,10 +312,15 @@ class Measurement:
         return self._completed[variant][number][0]
 
     def _pauses_errors(
-        self, side: _Timed, against: _Timed, common: Sequence[int], *, singly: bool
+        self,
+        variant: str,
+        baseline: str,
+        steadies: dict[int, Steady],
+        common: Sequence[int],
+        *,
+        singly: bool,
     ) -> dict[str, float]:
         """Errors of the log rate, by source: what is not known of usual pauses."""
-        (variant, steadies), (baseline, _) = side, against
         trials = [self._trial(variant, number) for number in common]
         trial = next((trial for trial in trials if trial.recurring), None)
         like = trial or self._trial(baseline, common[0])
@@ -355,8 +357,8 @@ class PayBack:
             shown"`` where the steps are not shown to differ, or when it is ahead;
             ``"one round"`` where they are, and only one round has timed both.
         examples: After how many; 0.0 for at once, None for the others.
-        low: Lower end of the 95 % interval of ``examples``.
-        high: Upper end of it; None where it has none.
+        low: Lower end of the 95 % interval of ``examples``; ``high`` is the upper end,
+            None where it has none.
     """
 
     paying: Paying

@@ -120,7 +120,9 @@ class Monitor:
         """CPU seconds that the trials of this run have used, ended ones included."""
         for pid, tree in list(self._trees.items()):
             with contextlib.suppress(*_READINGS):
-                seconds = max(tree.cpu_seconds(), self._trial_cpu.get(pid, 0.0))
+                # With the time of children which have ended.
+                seconds = tree.total(lambda process: sum(process.cpu_times()[:4]))
+                seconds = max(seconds, self._trial_cpu.get(pid, 0.0))
                 self._trial_cpu[pid] = seconds
         return sum(self._trial_cpu.values())
 
@@ -149,7 +151,9 @@ class Monitor:
             counters["disk_read"] = sum(disk.read_bytes for disk in disks)
         if (trial := self._trial) is not None:
             with contextlib.suppress(*_READINGS):
-                counters["disk_read_trial"] = trial.disk_read_bytes()
+                counters["disk_read_trial"] = trial.total(
+                    lambda process: process.io_counters().read_bytes
+                )
         return self._rates.of_all(time.perf_counter(), counters)
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
@@ -158,7 +162,7 @@ class Monitor:
         if (trial := self._trial) is not None:
             trial.look_for_children()
             with contextlib.suppress(*_READINGS):
-                yield "memory_trial", trial.memory_bytes()
+                yield "memory_trial", trial.total(_memory)
 
 
 class _Tree:
@@ -175,26 +179,18 @@ class _Tree:
             children = self._processes[0].children(recursive=True)
             self._processes[1:] = [p for p in children if not _stands_for_others(p)]
 
-    def cpu_seconds(self) -> float:
-        """User and system time, that of children which have ended included."""
-        return float(sum(self._of_each(lambda process: sum(process.cpu_times()[:4]))))
-
-    def disk_read_bytes(self) -> float:
-        return float(sum(self._of_each(lambda p: p.io_counters().read_bytes)))
-
-    def memory_bytes(self) -> float:
-        """Proportional share (PSS) where the system tells it, else the resident set."""
-        return float(sum(self._of_each(_memory)))
-
-    def _of_each(self, read: Callable[[psutil.Process], Any]) -> Iterator[Any]:
+    def total(self, read: Callable[[psutil.Process], Any]) -> float:
+        """The sum of what is read of each; of a child that has just ended nothing."""
         if not self._processes:
             raise psutil.NoSuchProcess(self.pid)
+        readings = []
         for index, process in enumerate(self._processes):
             try:
-                yield read(process)
+                readings.append(read(process))
             except psutil.Error:
                 if index == 0:
                     raise
+        return float(sum(readings))
 
 
 class _Rates:
@@ -232,6 +228,7 @@ def _stands_for_others(process: psutil.Process) -> bool:
 
 
 def _memory(process: psutil.Process) -> int:
+    """Proportional share (PSS) where the system tells it, else the resident set."""
     pss = amounts_of(Path(f"/proc/{process.pid}/smaps_rollup")).get("Pss")
     return int(process.memory_info().rss) if pss is None else pss
 

@@ -146,7 +146,6 @@ class Plan:
     """What a run is to do.
 
     Attributes:
-        variants: The variants.
         baseline: The one that the others are held against.
         budget: Seconds to spend on rounds.
         seed: Of the order and of the trials' random numbers.
@@ -220,7 +219,7 @@ _EARLY_SET_UP_SHARE = 0.6
 # An interval this narrow needs no more rounds, if there have been a few.
 _NARROW = 0.025
 # What overruns the budget by this factor is cut.
-_OVERRUN = 1.05
+OVERRUN = 1.05
 
 
 def turns(
@@ -293,11 +292,6 @@ def shortest_round_s(
     set_up = sum(last.get(name, 0.0) for name in names)
     trial_s = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
     return set_up + len(names) * trial_s
-
-
-def overrun_s(budget: float, round: int, first: float) -> float:
-    """Seconds after which even a running trial is cut; in round 1 ``first`` budgets."""
-    return budget * (first if round == 1 else _OVERRUN)
 
 
 def _unclear(measured: Measurement, variants: Mapping[str, Variant]) -> set[str]:

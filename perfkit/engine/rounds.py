@@ -23,6 +23,7 @@ from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.monitor import Monitor, to_columns
 from perfkit.engine.plan import (
     FEWEST_TURNS,
+    OVERRUN,
     SHORTEST_WARM_UP_S,
     Event,
     Finished,
@@ -39,7 +40,6 @@ from perfkit.engine.plan import (
     longest_warm_up_s,
     next_variants,
     one_go_s,
-    overrun_s,
     seconds_for,
     shortest_round_s,
     turn_s,
@@ -74,9 +74,6 @@ class Run:
     """A run of a plan.
 
     Attributes:
-        plan: What to do.
-        starter: Starts the trials.
-        watcher: Samples the machine.
         clock: The clock that stamps ticks, in nanoseconds.
         stopped: Set it, from any thread, to end the run.
     """
@@ -147,9 +144,10 @@ class Run:
     def _wait_for_launcher(self) -> Iterator[Event]:
         if self.plan.opening:
             return
-        yield Preparing("Loading TensorFlow, once")
-        while not self.stopped.is_set() and not self.starter.wait(_SLICE_S):
+        ready = False
+        while not ready:
             yield Preparing("Loading TensorFlow, once")
+            ready = self.stopped.is_set() or self.starter.wait(_SLICE_S)
 
     def _prepare(self) -> Iterator[Event]:
         if self.plan.prepare is None or self.stopped.is_set():
@@ -481,9 +479,8 @@ class Run:
         """Whether nothing more may run, by Stop or because the time for it is over."""
         if self._tries_end is not None:
             return self.stopped.is_set() or self._now_s() > self._tries_end
-        overrun = self._now_s() > overrun_s(
-            self.plan.budget, self._round, self.plan.overrun
-        )
+        budgets = self.plan.overrun if self._round == 1 else OVERRUN
+        overrun = self._now_s() > budgets * self.plan.budget
         return self.stopped.is_set() or (self._round > 0 and overrun)
 
     @property
@@ -539,7 +536,7 @@ class Run:
             return 0
         if self._round == 1:
             # The first round may overrun, and one turn alone would claim nothing.
-            latest = overrun_s(self.plan.budget, 1, self.plan.overrun)
+            latest = self.plan.overrun * self.plan.budget
             left_s = max(left_s, min(FEWEST_TURNS * a_turn, latest - self._now_s()))
         if self.plan.choose is not None:
             return turns_of_a_choice(left_s, turns_s)

@@ -85,7 +85,6 @@ class Spread:
         total = sum(freedom for _, freedom in run)
         if not total:
             return Spread(self.scale, self.freedom, turn)
-        # Not with the module, which every trial imports: it takes most of a second.
         from scipy import special
 
         mean, weight = float(np.exp(_centred_logs(run).mean())), _WEIGHT * total

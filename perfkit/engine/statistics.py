@@ -60,10 +60,8 @@ class Timing:
     """How fast one variant is, and how sure that is.
 
     Attributes:
-        variant: Its name.
         rate: Examples per second in the steady state.
-        low: Lower end of the 95 % interval of ``rate``.
-        high: Upper end of it.
+        low: Lower end of the 95 % interval of ``rate``; ``high`` is the upper end.
         trials: How many completed trials it rests on.
         setup_s: Seconds until it was ready, the median over trials.
         first_call_s: Seconds of the first tick (trace, compile, autotune), the median.
@@ -102,8 +100,7 @@ class Comparison:
         variant: The one in question.
         baseline: The one it is held against.
         ratio: Rate of ``variant`` over rate of ``baseline``: above 1 is faster.
-        low: Lower end of the 95 % interval of ``ratio``.
-        high: Upper end of it.
+        low: Lower end of the 95 % interval of ``ratio``; ``high`` is the upper end.
         verdict: ``faster`` or ``slower`` only where the interval leaves out 1 and the
             ratio lies beyond the noise floor.
         rounds: How many rounds it rests on.
@@ -249,8 +246,6 @@ class Rounds:
     """The ratio of two variants in each round that holds both.
 
     Attributes:
-        variant: The one in question.
-        baseline: The one it is held against.
         logs: Log of the ratio of rates, shape (rounds,).
         within: Variance of each of them, from the turns in the round, shape (rounds,).
         turns: How many turns that rests on, shape (rounds,).

@@ -133,7 +133,6 @@ class Trial:
     """What one trial measured and how it ended.
 
     Attributes:
-        variant: Its name.
         round: 1 for the first round; 0 for a try outside the rounds.
         outcome: How it ended. Only ``completed`` trials enter a timing.
         message: One sentence on an outcome other than ``completed``.

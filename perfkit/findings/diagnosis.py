@@ -3,19 +3,15 @@
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit import units
 from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.engine.trial import Trial
 from perfkit.findings.account import Account
-from perfkit.findings.record import Charted, Edit, Finding, Verdict, table
+from perfkit.findings.record import Charted, Edit, Finding, Verdict
 from perfkit.findings.text import listed
 from perfkit.machine.record import Machine
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 # How a statement is known, the surest first.
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
@@ -136,12 +132,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """Several changes applied at once, since gains do not add up.
-
-    Attributes:
-        changes: Their variants' names.
-        speedup: Over the training as given.
-    """
+    """Several changes applied at once, by variant, since gains do not add up."""
 
     changes: tuple[str, ...]
     speedup: Gain
@@ -281,11 +272,8 @@ class Diagnosis(Charted):
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
         # Its code is a digest of what was diagnosed, a finding's the lines of variants.
-        own_names = {field.name for field in fields(self)} - {"schema", "kind", "code"}
-        shared_names = (
-            field.name for field in fields(Finding) if field.name in own_names
-        )
-        values = {name: getattr(self, name) for name in shared_names}
+        names = {field.name for field in fields(Finding)} - {"schema", "kind", "code"}
+        values = {name: value for name, value in vars(self).items() if name in names}
         parameters = self.facts.get(ASKED)
         return Finding(
             experiment=self.kind,
@@ -293,7 +281,3 @@ class Diagnosis(Charted):
             parameters=parameters if isinstance(parameters, dict) else {},
             **values,
         )
-
-    def table(self) -> "DataFrame":
-        """One row per change that was tried, claimed or not, the largest gain first."""
-        return table(self)

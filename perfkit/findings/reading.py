@@ -80,11 +80,14 @@ def parse(data: bytes, name: str, *record_types: type[Document]) -> Document:
     noun = next(iter(kinds))
     document = _document(data, name, noun)
     kind = document.get("kind") if isinstance(document, dict) else None
-    if isinstance(kind, str) and kind in kinds:
+    if not isinstance(kind, str):
+        raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
+    if kind in kinds:
         noun = kind
         _refuse_large(data, name, noun)
     record_type = kinds[noun]
-    _refuse_other_documents(document, name, noun, _default(record_type, "schema"))
+    newest = _default(record_type, "schema")
+    _refuse_other(kind, document.get("schema"), name, noun, newest)
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
         record = msgspec.convert(document, record_type)
@@ -145,16 +148,14 @@ def _document(data: bytes, name: str, noun: str) -> Any:
 
 def _refuse_large(data: bytes, name: str, noun: str) -> None:
     largest = _LARGEST_OF_KIND.get(noun, LARGEST_BYTES)
-    if len(data) > largest or _values(data) > _MOST_VALUES:
+    # At least as many as there are, known before any of them takes memory.
+    values = data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
+    if len(data) > largest or values > _MOST_VALUES:
         raise BadFileError(f"{name} is too large to be a {noun}.")
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
-    """What a file holds, its texts and the names of its values printable.
-
-    Raises:
-        ValueError: A number or a text is beyond anything that a document holds.
-    """
+    """What a file holds, its texts printable; a ValueError where no document has it."""
     if depth > _DEEPEST:
         raise ValueError("lists that are nested too deeply")
     if isinstance(value, str):
@@ -188,11 +189,6 @@ def _cleaned_text(text: str) -> str:
     return "\n".join(cut(line, _LONGEST_LINE) for line in lines)
 
 
-def _values(data: bytes) -> int:
-    """At least as many as there are, known before any of them takes memory."""
-    return data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
-
-
 def _broken(reason: str, data: bytes, noun: str) -> str:
     # Half a surrogate, too, is called truncated; half a number is called no number.
     half = f"number (byte {len(data)})" in reason
@@ -209,15 +205,11 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[:1] in set("aeio") else f"a {noun}"
 
 
-def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(kind, str):
-        raise BadFileError(f"{name} is not {_a(noun)} of perfkit's.")
+def _refuse_other(kind: str, schema: Any, name: str, noun: str, newest: int) -> None:
     if kind != noun:
         reads = ": perfkit show reads it" if kind in DOCUMENT_KINDS else ""
         actual = _a(one_line(kind, 40))
         raise BadFileError(f"{name} is not {_a(noun)} but {actual}{reads}.")
-    schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a valid {noun}: its schema has no number.")
     schemas = f"(schema {schema}, this one reads {newest})"

@@ -140,6 +140,13 @@ def pictures(document: Replayable) -> Iterator[Picture]:
 class Charted(Replayable):
     """What a notebook shows with its first chart beneath its answer."""
 
+    def table(self) -> "DataFrame":
+        """One row per variant: its rate and ratio with their 95 % intervals.
+
+        Of a diagnosis the variants are the changes that were tried, claimed or not.
+        """
+        return table(self)
+
     def _repr_html_(self) -> str:
         report, figure = self.report, ""
         try:
@@ -228,7 +235,3 @@ class Finding(Charted):
         if self.unfinished:
             return "The run broke off; this holds the measurements until then."
         return ""
-
-    def table(self) -> "DataFrame":
-        """One row per variant: its rate and ratio with their 95 % intervals."""
-        return table(self)

@@ -293,10 +293,7 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
 
 
 def _beats(measured: Measurement, name: str, winner: str) -> bool:
-    """Whether one is the faster of two in the rounds that both were in.
-
-    One may have been dropped after quick rounds: its rate alone says nothing.
-    """
+    # One may have been dropped after quick rounds: its rate alone says nothing.
     compared = measured.compare(name, winner) if name != winner else None
     return compared is not None and compared.ratio > 1
 

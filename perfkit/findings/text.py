@@ -86,13 +86,13 @@ def lower(sentence: str) -> str:
     return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
-def listed(names: Iterable[str], word: str = "and", most: int = 100) -> str:
+def listed(names: Iterable[str], most: int = 100) -> str:
     """Names in a sentence, such as ``"a, b and c"``; of many the first."""
     every = [*names]
     if len(every) > most:
         every[most:] = [f"{len(every) - most} more"]
     *first, last = every
-    return f"{', '.join(first)} {word} {last}" if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def place_in_words(file: str, cell: int, lines: str) -> str:

@@ -40,6 +40,7 @@ from perfkit.findings.text import plain, printable
 # With every picture that a notebook holds.
 _LARGEST = 256 * 10**6
 _ENDS = (".html", ".htm")
+Source = Recorded | Account | str | Path
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,7 @@ class Notebook:
     document: dict[str, Any]
 
 
-def export(
-    sources: Recorded
-    | Account
-    | str
-    | Path
-    | Iterable[Recorded | Account | str | Path],
-    path: str | Path | None = None,
-) -> Path:
+def export(sources: Source | Iterable[Source], path: str | Path | None = None) -> Path:
     """Make a page of one notebook, or of one or several findings.
 
     Args:
