@@ -10,7 +10,7 @@ from perfkit.engine.statistics import Comparison
 from perfkit.findings.page import export
 from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
-from perfkit.training.race.ladder import Ladder, Rung
+from perfkit.training.race.ladder import Ladder
 from tests.browser import states
 from tests.browser.conftest import REPOSITORY, picture, watch
 from tests.findings.made import failed, finding
@@ -86,7 +86,7 @@ def course():
             ("one decimal less", 1.02, "no difference shown"),
         )
     ]
-    ladder = Ladder(tuple(Rung(one.variant, one, "") for one in compared))
+    ladder = Ladder(tuple(compared))
     shown = [f"![A picture of {path.stem}]({path})" for path in DRAWN]
     return book("# Course", *shown, code("ladder", result(html=ladder._repr_html_())))
 
