@@ -116,7 +116,8 @@ def lines_of_a_step(name, folder, monkeypatch):
         operations.update((n, [*o, ""][:6]) for n, o in [*operations.items()])
     (folder / charge.RAW).write_text(json.dumps(seen))
     monkeypatch.setattr(charge, "_ENOUGH_S", 0.001)
-    lines = charge.charge(str(folder))["lines"]
+    (note,) = charge.charge(str(folder))
+    lines = note.value["lines"]
     kernels = read(folder / "window" / "vm.xplane.pb", 0.0).kernels
     order = np.argsort(kernels.begin)
     begin, end = kernels.begin[order], kernels.end[order]
