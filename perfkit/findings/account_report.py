@@ -218,8 +218,12 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
     number = account.lines.index(line)
-    own = [s for s in account.stages if s.line == number and s.kind == "Filter"]
-    elements_in, out = sum(s.given for s in own), max(1, sum(s.out for s in own))
+    stages = (s for s in account.stages if s.line == number and s.given)
+    filters = [stage for stage in stages if stage.kind == "Filter"]
+    elements_in, out = (
+        sum(s.given for s in filters),
+        max(1, sum(s.out for s in filters)),
+    )
     if elements_in > 1.5 * out:
         yield f"{elements_in / out:.0f} in, 1 out"
     if line.is_part("optimizer") and line.elements >= _MANY_WEIGHTS:
@@ -228,7 +232,7 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         yield line.parts[0]
     elif line.kind == INPUT and COPYING in line.parts[:1]:
         yield f"mostly {COPYING}"
-    if line.beside_s > line.total_s:
+    if line.beside_s > line.total_s and account.share(line.beside_s) > 0.1:
         yield f"another {units.seconds(line.beside_s)} of its work delayed no step"
 
 
