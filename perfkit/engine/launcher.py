@@ -383,7 +383,10 @@ class Launcher:
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([worker.__name__])
         loaded = self._early_variables
-        variables = self._variables | {worker.FOLDER_VARIABLE: self._folder}
+        variables = self._variables | {
+            worker.FOLDER_VARIABLE: self._folder,
+            worker.PARENT_VARIABLE: str(os.getpid()),
+        }
         before = dict(os.environ)
         os.environ.update(variables)
         try:

@@ -2,8 +2,8 @@
 
 The fork server imports this module, and it imports TensorFlow (or JAX, or PyTorch)
 there, so that every trial forked from it has it already. It runs no operation: devices,
-thread pools and allocators are each trial's own. After the import, which takes seconds,
-a fork server ends by itself once nobody needs it any more.
+thread pools and allocators are each trial's own. Once all is imported a fork server
+ends by itself when nobody needs it any more; until then it watches its parent.
 """
 
 import atexit
@@ -37,6 +37,8 @@ MARK = "PERFKIT_TRIAL"
 _ORIGIN = re.compile(r"\s|Detected at|<stack|File ")
 # What Keras sets a message in.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# So often a fork server that still imports looks whether its parent lives.
+_LOOK_EACH_S = 0.5
 # From <fcntl.h>; Python has no name for it.
 _F_SETSIG = 10
 
@@ -207,13 +209,20 @@ def _outcome(error: BaseException) -> tuple[str, str]:
 # A folder of our own: what the import prints, and whatever trials leave behind. They
 # are killed in the middle of their work, so nobody else would ever tidy up.
 FOLDER_VARIABLE = "PERFKIT_LAUNCHER_FOLDER"
+# Its parent, which may be gone before this process can ask for it.
+PARENT_VARIABLE = "PERFKIT_LAUNCHER_PARENT"
 LOG = "log"
 
 
-def _import_everything(folder: str) -> None:
+def _import_everything(folder: str, parent: int) -> None:
     # An interrupt reaches all processes of a terminal or kernel and means the run; the
     # next run needs this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    done = threading.Event()
+    watch = threading.Thread(
+        target=_leave_with_parent, args=(done, parent), daemon=True
+    )
+    watch.start()
     import cloudpickle  # noqa: F401
 
     # Without TensorFlow a trial that needs none still runs.
@@ -221,6 +230,16 @@ def _import_everything(folder: str) -> None:
         for name in _libraries():
             importlib.import_module(name)
     atexit.register(_leave, folder)
+    # A process that is forked while another thread runs may stand still for ever.
+    done.set()
+    watch.join()
+
+
+def _leave_with_parent(done: threading.Event, parent: int) -> None:
+    """End this process, in the middle of an import, once its parent is gone."""
+    while not done.wait(_LOOK_EACH_S):
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _libraries() -> tuple[str, ...]:
@@ -248,4 +267,4 @@ if _folder := os.environ.get(FOLDER_VARIABLE):
     os.dup2(_fd, 2)
     os.close(_fd)
     os.environ["TMPDIR"] = tempfile.tempdir = _folder
-    _import_everything(_folder)
+    _import_everything(_folder, int(os.environ[PARENT_VARIABLE]))

@@ -317,9 +317,14 @@ _PARENT = """
 @pytest.mark.fault("launcher", "kernel killed", sees="Nothing: it ends as well.")
 @pytest.mark.fault("trial", "kernel killed", sees="Nothing: all that it started ends.")
 @pytest.mark.fault("race", "kernel killed", sees="Nothing: hosts and trials end.")
-def test_nothing_outlives_a_parent_that_is_killed(by, works):
+def test_nothing_outlives_a_parent_that_is_killed(by, works, tmp_path):
     code = _PARENT.format(by=by, works=works)
-    with trials.program(code, begins=subprocess.Popen, **dict([trials.PATH])) as parent:
+    name, path = trials.PATH
+    if not works:
+        # What is imported stands still, and would for ever.
+        tmp_path.joinpath("keras.py").write_text("import time; time.sleep(3600)")
+        path = f"{tmp_path}{os.pathsep}{trials.ROOT}"
+    with trials.program(code, begins=subprocess.Popen, **{name: path}) as parent:
         try:
             assert parent.stdout.readline() == "ready\n"
             # A launcher starts in a thread, so it may not be there yet.
