@@ -262,7 +262,7 @@ def test_the_quiz_has_ten_questions_and_each_answer_names_its_notebook():
         assert set(re.findall(r"`(\d\d_\w+)`", answer)) & known
 
 
-EXPECTED = re.compile(r"^\| `.+` \| (.+) <!-- (\S+) --> \|$", re.MULTILINE)
+EXPECTED = re.compile(r"^\| `.+ \| (.+) <!-- (\S+) --> \|$", re.MULTILINE)
 
 
 def test_what_a_teacher_is_told_to_expect_is_what_the_recordings_say():
