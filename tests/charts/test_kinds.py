@@ -54,12 +54,6 @@ ONE_GPU = samples(20) | {
 }
 A4000 = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
 SILENT = replace(trial("naive", 10.0), parts={})
-LISTED = {"name": "list in memory", "share": 0.02, "ns_per_element": 900}
-MAPPED = {"name": "map, parallel", "share": 0.98, "ns_per_element": 2_000_000}
-CHOSEN = {"parallelism": 4, "tuned": True}
-PLAN = {"stages": [LISTED | {"buffer": None}, MAPPED | CHOSEN]}
-PLANNED = trial("parallel", 1300.0, 4, notes={"plan": PLAN})
-STAGES = ("2.0 %, 900 ns each", "98 %, 2 ms each", "4 at a time, AUTOTUNE")
 FOUR = {"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0}
 CLOCK = "seconds since the start of the run"
 
@@ -91,7 +85,6 @@ CLOCK = "seconds since the start of the run"
         ("waits", finding({"naive": 1.0}), ("naive: waiting for input 40 %",), "\0"),
         ("waits", finding({"naive": 1.0}, rounds=0, extra=(SILENT,)),
          ("No variant reported where its time goes.",), "\0"),
-        ("plan", finding(extra=(PLANNED,)), ("parallel: what", *STAGES), "\0"),
     ],
 )  # fmt: skip
 def test_each_chart_says_what_it_shows(kind, made, said, unsaid):
