@@ -133,7 +133,7 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
-    rivals = describe_others(load.readings_of(finding, "cpu_other"))
+    rivals = describe_others([n for _, n in load.readings_of(finding, "cpu_other")])
 
     def draw(axes: Axes) -> None:
         if laid.ticks:

@@ -52,6 +52,7 @@ ONE_GPU = samples(20) | {
     "gpu0_busy": (0.5,) * COUNT,
     "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(COUNT)),
 }
+RIVALS = samples(20) | {"cpu_other": (0.7,) * COUNT}
 A4000 = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
 SILENT = replace(trial("naive", 10.0), parts={})
 FOUR = {"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0}
@@ -65,7 +66,7 @@ CLOCK = "seconds since the start of the run"
         ("rates", finding(), (f"1,900 · 1.9{X}", "1,000", "examples per second"), "?"),
         ("rates", finding(LIMITED, verdict=FUSED), ("limit", "dashed: a limit"), "?"),
         ("rates", HOLLOW, ("?", "hollow: its rate is not known yet"), "\0"),
-        ("rates", finding(), ("other programs took 0.7 cores from 15 to 29 s",), "\0"),
+        ("rates", finding(samples=RIVALS), ("other programs took 0.7 cores",), "\0"),
         ("rates", finding(noise_floor=None), (), "noise"),
         ("rates", finding(**WRONG), (*WHY, "was not run: it has no GPU"), "\0"),
         ("ratios", finding(FOUR), ("faster", "slower", "no difference shown"), "\0"),
