@@ -99,7 +99,6 @@ class Layout:
                 for band in self.bands
             ],
             "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
-            "axis": [*self.ends, self.is_log],
             "unit": self.label,
         }
 

@@ -66,15 +66,6 @@ def has_microbenchmarks(finding: Finding) -> bool:
     return bool(microbenchmarks(finding.notes))
 
 
-def unit_of(finding: Finding, variant: str) -> str:
-    """What a variant's rate counts; the control counts what the baseline does."""
-    benchmarks = microbenchmarks(finding.notes)
-    benchmark = benchmarks.get(finding.baseline if variant == CONTROL else variant)
-    if benchmark or benchmarks:
-        return benchmark.unit if benchmark else "units"
-    return "runs" if counts_runs(finding) else "examples"
-
-
 def counts_runs(finding: Finding) -> bool:
     """Whether its trials are runs of whole scripts."""
     return any(trial.unit == "runs" for trial in finding.trials)

@@ -73,7 +73,6 @@ CLOCK = "seconds since the start of the run"
         # Of a guess the line or, where that is far off or is no ratio, the words.
         ("rates", finding(guess="2x"), ("dotted: your guess",), "\0"),
         ("rates", finding(guess="99x"), ("your guess: 99x",), "dotted"),
-        ("ratios", finding(guess="0.5x"), ("dotted line: your guess", f"0.6{X}"), "\0"),
         ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
         ("timeline", finding(), ("speed, and never below 80 %. Heat",), "\0"),
         *(
