@@ -26,7 +26,7 @@ COMMON: dict[str, Kind] = {
     "waits": Kind(
         waits,
         "Where the time of a step goes",
-        lambda f: any(trial.parts for trial in f.trials),
+        lambda f: any("input" in trial.parts for trial in f.trials),
     ),
     "timeline": Kind(
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
