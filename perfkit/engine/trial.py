@@ -196,16 +196,3 @@ class Trial:
         """Whether both took turns in one process."""
         is_shared = ONE_PROCESS in self.notes and ONE_PROCESS in trial.notes
         return is_shared and self.round == trial.round
-
-
-def waits_of(trials: Iterable[Trial]) -> dict[str, float]:
-    """The share of each variant's steps that waits for data, by its name."""
-    waited, spent = dict[str, float](), dict[str, float]()
-    for trial in trials:
-        if trial.outcome == "completed" and "input" in trial.parts:
-            name = trial.variant
-            # The first tick traces the step.
-            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
-            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
-            spent[name] = spent.get(name, 0.0) + seconds
-    return {name: waited[name] / total for name, total in spent.items() if total > 0}

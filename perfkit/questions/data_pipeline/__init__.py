@@ -18,7 +18,7 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.trial import REFUSED, Note, Trial, Yielded, waits_of
+from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
@@ -141,7 +141,7 @@ class DataPipeline(Experiment):
 
     def result(self, measured: Measurement) -> "Result":
         """Which share of a step each variant waits for its batch."""
-        return Result(waits=waits_of(measured.trials))
+        return Result(waits=waits_of(measured))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
@@ -373,3 +373,16 @@ def _too_large(measured: Measurement, method: Method) -> str:
         f"all {images.found:,} images decoded take {units.size(total)}, and this "
         f"machine has {units.size(memory)}"
     )
+
+
+def waits_of(measured: Measurement) -> dict[str, float]:
+    """The share of each variant's steps that waits for data, by its name."""
+    waited, spent = dict[str, float](), dict[str, float]()
+    for trial in measured.trials:
+        if trial.outcome == "completed" and "input" in trial.parts:
+            name = trial.variant
+            # The first tick traces the step.
+            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
+            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
+            spent[name] = spent.get(name, 0.0) + seconds
+    return {name: waited[name] / total for name, total in spent.items() if total}

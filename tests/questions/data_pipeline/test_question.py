@@ -3,10 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.engine.measurement import CONTROL
-from perfkit.engine.trial import waits_of
+from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.errors import BadParameterError
-from perfkit.questions.data_pipeline import DataPipeline
+from perfkit.questions.data_pipeline import DataPipeline, waits_of
 from perfkit.questions.runs import run
 from perfkit.questions.shared import images as shared_images
 from tests.questions import races
@@ -77,7 +76,8 @@ def test_a_wait_is_a_row_and_what_a_cache_keeps_is_a_warning():
 def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     first = races.trial("naive map", 400, wait=0.5, first_s=10)
     crashed = replace(first, round=2, outcome="crashed")
-    assert waits_of((first, crashed)) == {"naive map": pytest.approx(0.5, abs=0.001)}
+    run = Measurement(variants=(), trials=(first, crashed))
+    assert waits_of(run) == {"naive map": pytest.approx(0.5, abs=0.001)}
 
 
 @pytest.mark.parametrize(
