@@ -359,8 +359,7 @@ def _export(args: Namespace) -> int:
 def _lab(args: Namespace) -> int:
     from perfkit.lab import open_lab
 
-    first = {"notebook": args.notebook} if "notebook" in args else {}
-    open_lab(Path(args.folder), browser=not args.no_browser, port=args.port, **first)
+    open_lab(Path(args.folder), browser=not args.no_browser, port=args.port)
 
 
 def _skill(args: Namespace) -> int:

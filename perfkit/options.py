@@ -313,8 +313,6 @@ def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     _add(parser, "folder", "FOLDER", "the folder to show (.)", nargs="?", default=".")
-    first, unless = "the notebook to open, relative to FOLDER", argparse.SUPPRESS
-    _add(parser, "--notebook", "FILE", first, default=unless)
     _add(parser, "--no-browser", None, "print the address and open no browser")
     _add(parser, "--port", "N", "the first port to try (8888)", type=int)
 

@@ -301,16 +301,10 @@ def note(
     It stands ``shift`` pixels to the right of ``at`` and up: fractions of the axes, or
     with ``in_row`` such a fraction and a row. ``style`` is as of ``Axes.annotate``.
     """
-    vertical = "data" if in_row else "axes fraction"
-    usual: dict[str, Any] = {"va": "center", "fontsize": SMALL}
-    axes.annotate(
-        printable(text),
-        at,
-        xycoords=("axes fraction", vertical),
-        xytext=shift,
-        textcoords="offset points",
-        **usual | style,
-    )
+    coordinates = "axes fraction", "data" if in_row else "axes fraction"
+    usual: dict[str, Any] = {"va": "center", "fontsize": SMALL, "xycoords": coordinates}
+    look = usual | style
+    axes.annotate(printable(text), at, shift, textcoords="offset points", **look)
 
 
 def height(inner: float, lines: Sequence[str], axis: float = 40) -> float:

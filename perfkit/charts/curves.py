@@ -22,7 +22,7 @@ from perfkit.charts.layout import even_ticks, limits, log_ticks
 from perfkit.findings.reading import losses
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
-from perfkit.findings.text import one_line, printable
+from perfkit.findings.text import one_line
 
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.8
@@ -181,15 +181,8 @@ def _ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> Non
 
 def label(axes: Axes, words: str, x: float, y: float, *, lift: float = 0.0) -> None:
     """Words to the right of a point, and so many points above it."""
-    axes.annotate(
-        printable(words),
-        (x, y),
-        xytext=(9, lift),
-        textcoords="offset points",
-        va="center",
-        fontsize=SMALL,
-        annotation_clip=False,
-    )
+    at, clear = (x, y), (9, lift)
+    canvas.note(axes, words, at, clear, xycoords="data", annotation_clip=False)
 
 
 Points = Sequence[tuple[float, float]]

@@ -5,7 +5,6 @@ in the same order, the same marks and words, so that nothing jumps when the run 
 Below stands which part of an axis holds some numbers, and which round ones are on it.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +99,6 @@ class Layout:
                 for band in self.bands
             ],
             "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
-            "axis": [*self.ends, self.is_log],
             "unit": self.label,
         }
 
@@ -238,26 +236,12 @@ def leads(finding: Finding, stood: Sequence[Standing]) -> str:
     return f"So far {first.variant} leads, {times} times as fast as {first.group}."
 
 
-def describe_others(cores: Iterable[tuple[float, float]]) -> str:
-    """When other programs took cores for longest, and how many.
-
-    ``"other programs took 1.1 cores from 9 to 14 s"``; "" where they hardly did.
-    """
-    means = {
-        second: fmean(value for _, value in group)
-        for second, group in itertools.groupby(cores, key=lambda point: int(point[0]))
-    }
-    runs = [
-        list(run)
-        for is_busy, run in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
-        if is_busy
-    ]
-    longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
-    if not longest:
+def describe_others(cores: Sequence[float]) -> str:
+    """How many cores other programs took on average; "" where they hardly did."""
+    busy = fmean(cores) if cores else 0.0
+    if busy < _MUCH_CORES:
         return ""
-    many = units.significant(fmean(means[second] for second in longest), 2)
-    when = f"{longest[0]} to {longest[-1] + 1} s"
-    return f"other programs took {units.count(many, 'core')} from {when}"
+    return f"other programs took {units.count(units.significant(busy, 2), 'core')}"
 
 
 _MOST_TICKS = 8

@@ -22,10 +22,8 @@ from perfkit.charts.layout import (
     layout,
     limits,
     log_ticks,
-    near,
     row_in_words,
 )
-from perfkit.engine.statistics import Comparison
 from perfkit.findings import load
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import guess, standings
@@ -133,7 +131,7 @@ def rates(finding: Finding) -> Figure:
     if not stood:
         return canvas.message(title, "No variant has been tried.")
     laid = layout(stood, guess(finding), finding.noise_floor)
-    rivals = describe_others(load.readings_of(finding, "cpu_other"))
+    rivals = describe_others([n for _, n in load.readings_of(finding, "cpu_other")])
 
     def draw(axes: Axes) -> None:
         if laid.ticks:
@@ -233,29 +231,28 @@ def ratios(finding: Finding) -> Figure:
         return canvas.message(title, "No two variants could be compared.")
     several = len({comparison.baseline for comparison in compared}) > 1
     ends = [end for c in compared for end in (c.low, c.high)]
-    reach = limits([1.0, *(comparison.ratio for comparison in compared)], ends)
-    # A guess is of the one baseline.
-    expected = None if several else near(guess(finding).ratio, *reach)
+    low, high = limits([1.0, *(comparison.ratio for comparison in compared)], ends)
     against = "its baseline" if several else name(compared[0].baseline)
 
     def draw(axes: Axes) -> None:
-        span = (*reach, expected or 1.0)
-        label = f"rate, as a multiple of {against}"
-        draw_ratio_axis(axes, min(span), max(span), label)
+        draw_ratio_axis(axes, low, high, f"rate, as a multiple of {against}")
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
-        if expected:
-            axes.axvline(expected, color=BLUE, lw=2, ls=":")
         for row, comparison in enumerate(compared):
             interval = comparison.low, comparison.high
             draw_ratio(axes, row, comparison.verdict, comparison.ratio, interval)
 
-    labels = [
-        (c.variant, (c.interval, _says(c, finding, several=several))) for c in compared
-    ]
-    lines = canvas.caption_lines(list(_ratios_caption(finding, expected)))
-    return picture(title, labels, lines, draw)
+    labels = list[tuple[str, tuple[str, str]]]()
+    for c in compared:
+        words = f"{c.judgement}, against {c.baseline}" if several else c.judgement
+        labels.append((c.variant, (c.interval, one_line(words, 38))))
+    caption = ["bar: 95 % interval"]
+    if finding.noise_floor:
+        floor = units.percent(abs(finding.noise_floor - 1))
+        words = f"grey band: the noise, ± {floor}; no smaller difference is claimed"
+        caption.append(words)
+    return picture(title, labels, canvas.caption_lines(caption), draw)
 
 
 def draw_ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
@@ -283,23 +280,3 @@ def draw_ratio(
     _draw_bar(axes, row, ends, colour)
     low, high = axes.get_xlim()
     _draw_dot(axes, min(max(ratio, low), high), row, mark, colour, filled=filled)
-
-
-def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
-    words = [comparison.judgement]
-    if several:
-        words.append(f"against {comparison.baseline}")
-    if guess(finding).variant == comparison.variant:
-        words.append("your guess")
-    return one_line(", ".join(words), 38)
-
-
-def _ratios_caption(finding: Finding, expected: float | None) -> Iterator[str]:
-    yield "bar: 95 % interval"
-    if finding.noise_floor:
-        floor = units.percent(abs(finding.noise_floor - 1))
-        yield f"grey band: the noise, ± {floor}; no smaller difference is claimed"
-    if expected:
-        yield "dotted line: your guess"
-    elif guess(finding).ratio:
-        yield f"your guess: {guess(finding).words}"

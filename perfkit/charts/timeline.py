@@ -19,7 +19,7 @@ from perfkit.engine.measurement import CONTROL
 from perfkit.engine.trial import Trial
 from perfkit.findings import load
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import standings, unit_of
+from perfkit.findings.standing import standings
 
 HEIGHT, GAP = 74, 16
 _LOOKS = {
@@ -184,6 +184,7 @@ def _lanes(finding: Finding) -> list[str]:
 def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
     longest = _span(finding) * len(lanes) / _STEPS
     rates = {timing.variant: timing.rate for timing in finding.timings}
+    counted = {standing.variant: standing.unit for standing in standings(finding)}
     for row, variant in enumerate(lanes):
         trials = [t for t in finding.trials if t.variant == variant]
         steps = [step for trial in trials for step in _steps(trial, longest)]
@@ -200,7 +201,9 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         if usual := rate or median_high([speed for *_, speed in steps] or [0.0]):
             _draw_steps(axes, row, steps, usual)
         if rate:
-            rows.beside(axes, row, units.rate(rate, unit_of(finding, variant)))
+            # The control counts what the baseline does.
+            unit = counted.get(variant) or counted.get(finding.baseline, "examples")
+            rows.beside(axes, row, units.rate(rate, unit))
         for trial in trials:
             if trial.outcome not in ("completed", "stopped"):
                 end = trial.started_s + trial.wall_s

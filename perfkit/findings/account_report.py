@@ -217,15 +217,6 @@ def remarks(account: Account, line: Line) -> Iterator[str]:
         started = f"{units.percent(starting)} of the time starting them"
         many = f"{line.operations:,.0f} operations a step"
         yield f"{many}, {started}" if starting > 0.2 else many
-    number = account.lines.index(line)
-    stages = (s for s in account.stages if s.line == number and s.given)
-    filters = [stage for stage in stages if stage.kind == "Filter"]
-    elements_in, out = (
-        sum(s.given for s in filters),
-        max(1, sum(s.out for s in filters)),
-    )
-    if elements_in > 1.5 * out:
-        yield f"{elements_in / out:.0f} in, 1 out"
     if line.is_part("optimizer") and line.elements >= _MANY_WEIGHTS:
         yield f"updates up to {line.elements:,} weights in each step"
     elif line.parts and not line.is_part("line") and line.kind == COMPUTING:

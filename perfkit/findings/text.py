@@ -128,7 +128,6 @@ def templates() -> "Environment":
         undefined=StrictUndefined,
     )
     environment.filters |= {
-        "cell": _cell,
         "code": _code,
         "percent": units.percent,
         "seconds": units.seconds,
@@ -140,18 +139,6 @@ def _code(text: str) -> Markup:
     """Escape a text and set what stands between backticks as code."""
     html = escape(printable(text))
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html))
-
-
-# A cell of numbers, and what no narrow column shall part in it: a number and its unit.
-_NUMBERS = re.compile(r"(?:at most )?[0-9]")
-_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[nµm]?s)(?![A-Za-z]))")
-
-
-def _cell(text: str) -> Markup:
-    html = _code(text)
-    if _NUMBERS.match(html):
-        html = Markup(_UNIT.sub("\N{NO-BREAK SPACE}", html))
-    return html
 
 
 def without_marks(text: str) -> str:

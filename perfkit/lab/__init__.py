@@ -25,7 +25,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import quote
 
 from perfkit.engine.alone import private_folder
 from perfkit.errors import BadFileError, need
@@ -49,23 +48,15 @@ _BESIDE = ("*.md", "*.py", "pictures/*.svg")
 _MADE_FROM = ".made-from.json"
 
 
-def open_lab(
-    root: Path,
-    *,
-    notebook: str = FIRST_NOTEBOOK,
-    browser: bool = True,
-    port: int | None = None,
-) -> NoReturn:
+def open_lab(root: Path, *, browser: bool = True, port: int | None = None) -> NoReturn:
     """Become a JupyterLab server for the files under ``root``; does not return.
 
-    In a checkout of perfkit it shows copies of the notebooks; see ``refresh``. Where
-    ``root`` has a ``budget.txt``, its seconds are the budget of every run that is given
-    none, unless PERFKIT_BUDGET is set already.
+    In a checkout of perfkit it shows copies of the notebooks, the first of them open;
+    see ``refresh``. Where ``root`` has a ``budget.txt``, its seconds are the budget of
+    every run that is given none, unless PERFKIT_BUDGET is set already.
 
     Args:
         root: The folder that JupyterLab shows.
-        notebook: What is open at the start, relative to ``root``. Where it does not
-            exist, its folder is shown, or ``root``.
         browser: Whether to open a browser on it.
         port: The first port to try; the next free one is taken. None for 8888.
 
@@ -81,13 +72,13 @@ def open_lab(
     budget = _class_budget(root / BUDGET_FILE)
     if os.environ.get(REPLAY_VARIABLE):
         print("The notebooks show recordings instead of runs.")
-    if (root / FIRST_NOTEBOOK).is_file():
-        shipped, root = root / FIRST_NOTEBOOK, root / COPIES
+    shipped, url = root / FIRST_NOTEBOOK, "/lab"
+    if shipped.is_file():
+        root, url = root / COPIES, f"/lab/tree/{shipped.name}"
         for sentence in refresh(shipped.parent, root):
             print(sentence)
-        notebook = notebook.removeprefix(f"{shipped.parent.name}/")
     folders = _make_folders(root)
-    command = _command(root, first_url(root, notebook), browser=browser, port=port)
+    command = _command(root, url, browser=browser, port=port)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
     ours = budget | {k: str(v) for k, v in folders.items()}
     sys.stdout.flush()
@@ -107,14 +98,6 @@ def _class_budget(file: Path) -> dict[str, str]:
             "that file for the usual budgets."
         )
     return {BUDGET_VARIABLE: text}
-
-
-def first_url(root: Path, notebook: str) -> str:
-    """The address, below the server's own, of what is open at the start."""
-    for path in (Path(notebook), Path(notebook).parent):
-        if (root / path).exists() and path.parts:
-            return f"/lab/tree/{quote(path.as_posix())}"
-    return "/lab"
 
 
 def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[str]:

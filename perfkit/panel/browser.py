@@ -114,7 +114,7 @@ class Points:
         return laid.for_page() | {
             "said": leads(finding, measured) if finding else first,
             "sure": how_sure(finding.verdict) if finding else "",
-            "others": describe_others((at, others) for at, _, others in self._load),
+            "others": describe_others([others for *_, others in self._load]),
             "strip": self._strip(span),
             "total": self.total,
         }

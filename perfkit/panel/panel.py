@@ -5,15 +5,12 @@ import contextvars
 import functools
 import importlib
 import logging
-import os
 import queue
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import ipywidgets as widgets
 
 from perfkit.engine.launcher import launcher
 from perfkit.errors import BadParameterError, PerfkitError, RunError
@@ -35,7 +32,6 @@ from perfkit.questions import find_class
 from perfkit.questions.base import Experiment
 from perfkit.questions.replay import replay_from
 from perfkit.questions.runs import (
-    BUDGET_VARIABLE,
     Watched,
     default_budget,
     experiment_of,
@@ -207,13 +203,6 @@ class Panel:
         self._error: Exception | None = None
         self._message = ""
         self._display: Any = None
-        if os.environ.get(BUDGET_VARIABLE):
-            note = widgets.HTML(
-                f'<p class="perfkit-cost">{BUDGET_VARIABLE} gives every panel here '
-                f"{default_budget():g} s; you can change that for a run.</p>"
-            )
-            first, *rest = self.view.box.children
-            self.view.box.children = (first, note, *rest)
         self.view.ask(experiment)
         take_over(self, name)
         self.view.run.on_click(lambda _: self.start())

@@ -6,11 +6,7 @@ room. They stand above the findings, so a finding has no method that draws it.
 
 from perfkit.charts.canvas import Figure, Kind, stamped
 from perfkit.charts.curves import has_losses, learning_time
-from perfkit.charts.parts import (
-    has_plan,
-    plan,
-    waits,
-)
+from perfkit.charts.parts import waits
 from perfkit.charts.rows import rates, ratios
 from perfkit.charts.timeline import timeline
 from perfkit.errors import BadParameterError
@@ -30,13 +26,12 @@ COMMON: dict[str, Kind] = {
     "waits": Kind(
         waits,
         "Where the time of a step goes",
-        lambda f: any(trial.parts for trial in f.trials),
+        lambda f: any("input" in trial.parts for trial in f.trials),
     ),
     "timeline": Kind(
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
     ),
     "learning_time": Kind(learning_time, "How soon it learns", has_losses),
-    "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 
 

@@ -10,7 +10,7 @@ import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.questions import charts_of, experiments, gallery
 from perfkit.questions.replay import BROUGHT
-from tests.findings.made import failed, finding, samples, trial
+from tests.findings.made import failed, finding, samples
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.profile.profiled import profile
 
@@ -71,19 +71,6 @@ def test_whatever_a_recording_notes_its_questions_charts_are_pictures(name, junk
         for kind in charts_of(found.experiment):
             figure = check(gallery.chart(spoilt, kind))
             assert "<script" not in figure.svg
-
-
-OFF = "AUTOTUNE is off here."
-NONE = "No variant left a plan of its pipeline."
-NO_PLANS = [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}]
-
-
-@pytest.mark.parametrize(
-    ("note", "said"), [({"missing": OFF}, OFF), *((note, NONE) for note in NO_PLANS)]
-)
-def test_a_plan_that_is_missing_says_so(note, said):
-    made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert gallery.plan(made).alt.endswith(said)
 
 
 @pytest.mark.parametrize(

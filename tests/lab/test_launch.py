@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.lab import first_url, open_lab
+from perfkit.lab import open_lab
 
 
 class Became(Exception):
@@ -37,9 +37,14 @@ def opened(monkeypatch, tmp_path, state):
 
 
 @pytest.mark.fault("lab", "path", sees="The notebook is open.")
-def test_a_name_with_a_space_becomes_an_address(tmp_path):
-    (tmp_path / "my notes.ipynb").touch()
-    assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
+def test_a_folder_with_a_space_is_shown_with_its_first_notebook(tmp_path, opened):
+    notebooks = tmp_path / "my course" / "notebooks"
+    notebooks.mkdir(parents=True)
+    (notebooks / "00_start_here.ipynb").write_text("{}")
+    flags, _ = opened(notebooks.parent)
+    assert flags["ServerApp.root_dir"] == str(tmp_path / "my course" / "my-notebooks")
+    assert flags["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
+    assert opened()[0]["LabApp.default_url"] == "/lab"
 
 
 def test_no_variable_about_jupyter_gets_through(tmp_path, opened, monkeypatch):

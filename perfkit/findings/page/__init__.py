@@ -7,7 +7,6 @@ This module lays reports out. ``notebook`` converts a notebook, and ``clean`` re
 whatever its outputs hold that could act.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from perfkit.errors import BadFileError, BadParameterError, need
+from perfkit.errors import BadParameterError, need
 from perfkit.findings import reports
 from perfkit.findings.account import Account
 from perfkit.findings.record import Picture, pictures
@@ -32,23 +31,12 @@ from perfkit.findings.store import (
     Recorded,
     finding_of,
     read,
-    whole_file,
     write_as,
 )
 from perfkit.findings.text import plain, printable
 
-# With every picture that a notebook holds.
-_LARGEST = 256 * 10**6
 _ENDS = (".html", ".htm")
 Source = Recorded | Account | str | Path
-
-
-@dataclass(frozen=True)
-class Notebook:
-    """The file of a notebook and what it holds, as JSON reads it."""
-
-    path: Path
-    document: dict[str, Any]
 
 
 def export(sources: Source | Iterable[Source], path: str | Path | None = None) -> Path:
@@ -72,7 +60,8 @@ def export(sources: Source | Iterable[Source], path: str | Path | None = None) -
     is_one = isinstance(sources, str | Path) or not isinstance(sources, Iterable)
     items: Any = [sources] if is_one else sources
     documents = [_read(source) for source in items]
-    files = [source.path for source in documents if source.path is not None]
+    places = (d if isinstance(d, Path) else d.path for d in documents)
+    files = [place for place in places if place is not None]
     if path is None and len(documents) != 1:
         raise BadParameterError("A page of several findings needs a name; give one.")
     if path is None and not files:
@@ -81,7 +70,8 @@ def export(sources: Source | Iterable[Source], path: str | Path | None = None) -
     return save(place, lambda: _page(documents), files)
 
 
-def _read(source: Any) -> Recorded | Account | Notebook:
+def _read(source: Any) -> Recorded | Account | Path:
+    """What a file holds; of a notebook only the path."""
     if isinstance(source, Recorded | Account):
         return source
     if not isinstance(source, str | Path):
@@ -90,23 +80,16 @@ def _read(source: Any) -> Recorded | Account | Notebook:
             "file of a finding or of a notebook."
         )
     path = Path(os.path.expanduser(source))
-    try:
-        document = json.loads(whole_file(path, _LARGEST))
-    except (BadFileError, ValueError, RecursionError):
-        # What is no JSON at all is told by who reads findings.
-        document = {"kind": ""}
-    if isinstance(document, dict) and "nbformat" in document:
-        return Notebook(path, document)
-    if isinstance(document, dict) and "kind" in document:
-        types: tuple[type[Recorded | Account], ...] = *RECORDED, Account
-        return read(path, *types)
-    raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
+    if path.suffix == ".ipynb":
+        return path
+    types: tuple[type[Recorded | Account], ...] = *RECORDED, Account
+    return read(path, *types)
 
 
-def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
+def _page(sources: Sequence[Recorded | Account | Path]) -> str:
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
-    findings = [source for source in sources if not isinstance(source, Notebook)]
+    findings = [source for source in sources if not isinstance(source, Path)]
     if len(findings) == len(sources):
         return findings_page(findings)
     if len(sources) > 1:
@@ -114,8 +97,8 @@ def _page(sources: Sequence[Recorded | Account | Notebook]) -> str:
     need("nbconvert", "A notebook as a page", "lab")
     from perfkit.findings.page.notebook import notebook_page
 
-    (notebook,) = (source for source in sources if isinstance(source, Notebook))
-    return notebook_page(notebook.path, notebook.document)
+    (path,) = (source for source in sources if isinstance(source, Path))
+    return notebook_page(path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ Its Markdown becomes HTML below: formulas as they are typed, code in colour, and
 HTML what is harmless.
 """
 
+import contextlib
 import datetime
 import json
 import re
@@ -30,8 +31,11 @@ from perfkit.findings.page.clean import (
     to_img,
 )
 from perfkit.findings.report import render
+from perfkit.findings.store import whole_file
 from perfkit.findings.text import cut, plain
 
+# With every picture that it holds.
+_LARGEST = 256 * 10**6
 _FORMAT, _NAMELESS = 4, 4
 _LONGEST_TITLE = 300
 # As a report begins, once it is cleaned.
@@ -83,19 +87,25 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
         raise BadFileError(f"{name} is nested too deeply to be shown.") from error
 
 
-def notebook_page(path: Path, document: dict[str, Any]) -> str:
+def notebook_page(path: Path) -> str:
     """Lay the notebook of a file out as a page; nothing outside its folder is read.
 
     Raises:
         BadFileError: It is no sound notebook.
     """
-    notebook, pictures = _sound(document, plain(path.name)), Pictures(path.parent)
+    document: Any = None
+    name, data = plain(path.name), whole_file(path, _LARGEST)
+    with contextlib.suppress(ValueError, RecursionError):
+        document = json.loads(data)
+    if not isinstance(document, dict) or "nbformat" not in document:
+        raise BadFileError(f"{name} is not a notebook, or its end is missing.")
+    notebook, pictures = _sound(document, name), Pictures(path.parent)
     cells = [
         replace(_cell(cell, pictures), place=f"cell-{number}")
         for number, cell in enumerate(notebook.cells)
     ]
-    name = notebook.metadata.get("title")
-    heading = escape(plain(name if isinstance(name, str) else path.name))
+    title = notebook.metadata.get("title")
+    heading = escape(plain(title) if isinstance(title, str) else name)
     if cells and cells[0].text.startswith("<h1"):
         title, _, remainder = cells[0].text.partition("</h1>")
         heading = Markup(title.partition(">")[2])
@@ -105,7 +115,7 @@ def notebook_page(path: Path, document: dict[str, Any]) -> str:
         "notebook.html.j2",
         title=plain(heading.striptags(), _LONGEST_TITLE),
         heading=heading,
-        source=f"Made from {plain(path.name)}, saved {time:%Y-%m-%d %H:%M}. The export "
+        source=f"Made from {name}, saved {time:%Y-%m-%d %H:%M}. The export "
         "runs nothing: results are as they were saved.",
         warnings=list(_warnings(notebook)),
         conclusions=_conclusions(cells),

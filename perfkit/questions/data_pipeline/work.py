@@ -1,4 +1,4 @@
-"""What pipelines are made of and feed, and what TensorFlow runs for them."""
+"""What pipelines are made of and feed."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from perfkit import units
 from perfkit.engine.measurement import OWN
-from perfkit.engine.trial import READY, Note, Pause, Tick, Yielded, every
+from perfkit.engine.trial import READY, Note, Tick, Yielded, every
 from perfkit.machine.limits import free_bytes
 from perfkit.questions.shared import benchmark, decoding, tf
 from perfkit.questions.shared.code import code_of
@@ -238,10 +238,6 @@ class Method:
         return decoding.step_of(decoding.augmenting(model) if self.in_model else model)
 
 
-# AUTOTUNE has made its first choices then.
-PLAN_S = 0.3
-
-
 def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
     """Train on the batches of a pipeline, or take them and do nothing with them.
 
@@ -272,24 +268,18 @@ def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
 
 def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
-) -> Iterator[Tick | Pause | Note]:
-    batches, is_planned = iter(pipeline), False
+) -> Iterator[Tick | Note]:
+    batches = iter(pipeline)
     first, where = _first_batch(batches)
     step(*first)
     yield Tick(task.batch, {"input": 0.0} if is_timed else {})
-    started = time.perf_counter()
+    yield Note("where", where)
     while True:
         began = time.perf_counter()
         images, labels = next(batches)
         waited = time.perf_counter() - began
         step(images, labels)
         yield Tick(task.batch, {"input": waited} if is_timed else {})
-        if not is_planned and time.perf_counter() - started >= PLAN_S:
-            is_planned = True
-            # A note ends the tick that is open, so that what follows is not in it.
-            yield Note("where", where)
-            yield Note("plan", plan_of(batches))
-            yield Pause("reading the plan")
 
 
 def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
@@ -324,91 +314,4 @@ def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
         "batch": device.rpartition("device:")[2],
         "gpus": len(gpus),
         "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
-    }
-
-
-# What TensorFlow really runs when a pipeline is iterated.
-_STAGES = {
-    "BatchV2": "batch",
-    "FilterByLastComponent": "skip broken ones",
-    "FlatMap": "one after another",
-    "ForeverRepeat": "repeat",
-    "FromTensor": "one value",
-    "Generator": "Python generator",
-    "InterleaveV2": "files in turns",
-    "Map": "map",
-    "MapAndBatch": "map and batch, fused",
-    "MapAndBatchV2": "map and batch, fused",
-    "MemoryCache": "cache in memory",
-    "MemoryCacheImpl": "contents of the cache",
-    "ParallelBatch": "batch, parallel",
-    "ParallelInterleaveV4": "files in turns, parallel",
-    "ParallelMapV2": "map, parallel",
-    "Prefetch": "prefetch",
-    "Repeat": "repeat",
-    "Shuffle": "shuffle",
-    "ShuffleAndRepeat": "shuffle and repeat, fused",
-    "TFRecord": "read TFRecord",
-    "TensorSlice": "list in memory",
-    "Zip": "zip",
-}
-
-
-def plan_of(iterator: Any) -> dict[str, Any]:
-    """Describe the stages of a live iterator in the order the data pass them.
-
-    TensorFlow keeps a model of every iterator that AUTOTUNE may tune: its stages after
-    all rewrites, what each has cost so far, and how many calls and how large a buffer
-    AUTOTUNE has chosen. Reading it takes some milliseconds.
-
-    It is ``{"stages": [...], "cores": cores AUTOTUNE may use, "memory": bytes it may
-    use for buffers}``, or ``{"missing": why there is no plan, in a sentence}``. Behind
-    the stage that batches, batches count as elements. Nanoseconds are of a stage's own
-    work over all threads; parallelism and buffer are null where it has none. It is
-    tuned where AUTOTUNE chooses one of them.
-    """
-    if not isinstance(iterator, tf.data.Iterator):
-        return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
-    read = getattr(tf.data.experimental, "get_model_proto", None)
-    if read is None:
-        return {"missing": f"TensorFlow {tf.version.VERSION} does not show its plan."}
-    try:
-        model = read(iterator)
-    except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
-        return {"missing": "AUTOTUNE is off here, so TensorFlow keeps no plan."}
-    nodes = [node for node in _in_order(model) if node.name != "Root"]
-    total = sum(node.processing_time for node in nodes) or 1
-    return {
-        "stages": [_stage(node, total) for node in nodes],
-        "cores": int(model.optimization_params.cpu_budget),
-        "memory": int(model.optimization_params.ram_budget),
-    }
-
-
-def _in_order(model: Any) -> Iterator[Any]:
-    """The nodes from the sources to the output."""
-
-    def upstream(key: int) -> Iterator[Any]:
-        node = model.nodes[key]
-        for source in node.inputs:
-            # Interleaved files come and go; one that has gone is named but not kept.
-            if source in model.nodes:
-                yield from upstream(source)
-        yield node
-
-    if model.output in model.nodes:
-        yield from upstream(model.output)
-
-
-def _stage(node: Any, total: int) -> dict[str, Any]:
-    settings = {p.name: int(p.state_value) for p in node.parameters}
-    return {
-        "name": _STAGES.get(node.name, node.name),
-        "kind": node.name,
-        "elements": int(node.num_elements),
-        "ns_per_element": round(node.processing_time / max(1, node.num_elements)),
-        "share": round(node.processing_time / total, 4),
-        "parallelism": settings.get("parallelism"),
-        "buffer": settings.get("buffer_size"),
-        "tuned": any(parameter.tunable for parameter in node.parameters),
     }

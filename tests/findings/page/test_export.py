@@ -72,23 +72,25 @@ def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("name", "content", "said"),
     [
-        (b"{", "cut off"),
-        (b"[]", "neither a notebook nor a finding"),
-        (b'{"cells": []}', "neither a notebook nor a finding"),
-        (b'{"nbformat": 4}', "not a valid notebook"),
-        (b'{"nbformat": 4, "nbformat_minor": 5}', "not a valid notebook"),
-        (b'{"nbformat": 2}', "notebook format 2"),
-        (b'{"nbformat": 5}', "notebook format 5"),
-        (b'{"nbformat": "x"}', "notebook format x"),
-        (b'{"nbformat": ' + b"[" * 100_000, "nested too deeply|cut off"),
+        ("x.json", b"{", "cut off"),
+        ("x.json", b'{"cells": []}', "not a finding"),
+        ("x.ipynb", b"{", "not a notebook, or its end is missing"),
+        ("x.ipynb", b"[]", "not a notebook"),
+        ("x.ipynb", b'{"cells": []}', "not a notebook"),
+        ("x.ipynb", b'{"nbformat": 4}', "not a valid notebook"),
+        ("x.ipynb", b'{"nbformat": 4, "nbformat_minor": 5}', "not a valid notebook"),
+        ("x.ipynb", b'{"nbformat": 2}', "notebook format 2"),
+        ("x.ipynb", b'{"nbformat": 5}', "notebook format 5"),
+        ("x.ipynb", b'{"nbformat": "x"}', "notebook format x"),
+        ("x.ipynb", b'{"nbformat": ' + b"[" * 100_000, "not a notebook"),
     ],
 )
-def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path):
-    (tmp_path / "x.json").write_bytes(content)
+def test_a_file_that_is_neither_is_told_in_one_sentence(name, content, said, tmp_path):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(BadFileError, match=said) as told:
-        export(tmp_path / "x.json")
+        export(tmp_path / name)
     assert "\n" not in str(told.value)
     assert not (tmp_path / "x.html").exists()
 
