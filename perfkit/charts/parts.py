@@ -1,8 +1,8 @@
 """Parts of a whole: the time of a step, the stages of a pipeline.
 
 A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
-an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
-none. ``perfkit.questions.data_pipeline.work`` makes it.
+an object with ``"stages"``, empty where there are none.
+``perfkit.questions.data_pipeline.work`` makes it.
 """
 
 from dataclasses import dataclass
@@ -99,14 +99,11 @@ def plan(finding: Finding) -> Figure:
     latest = {name: note for name, note in noted if note}
     names = [standing.variant for standing in standings(finding)]
     plans = [(name, latest[name]) for name in names if name in latest]
-    # Where none has stages, one may say why.
     usable = (pair for pair in plans if _stages(pair[1]))
-    name, note = next(usable, plans[0] if plans else ("A pipeline", None))
+    name, note = next(usable, ("A pipeline", None))
     title, pipeline = f"{name}: what TensorFlow runs", _stages(note)
     if not pipeline:
-        missing = note.get("missing") if isinstance(note, dict) else None
-        words = str(missing or "No variant left a plan of its pipeline.")
-        return canvas.message(title, words)
+        return canvas.message(title, "No variant left a plan of its pipeline.")
 
     def draw(axes: Axes) -> None:
         for row, stage in enumerate(pipeline):

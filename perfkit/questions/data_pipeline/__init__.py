@@ -244,7 +244,6 @@ class Place:
 
     batch: str
     gpus: int
-    gpu_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,17 +256,6 @@ class Result:
 def _places(trials: Iterable[Trial]) -> list[Place]:
     notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
     return [place for place in notes if place]
-
-
-def _made_on(places: Iterable[Place]) -> Iterator[Fact]:
-    """Where the batches lay, and what making them took of a GPU's memory."""
-    places = tuple(places)
-    if places:
-        devices = " and ".join(sorted({place.batch for place in places}))
-        size = units.size(max(place.gpu_bytes for place in places))
-        took = f"; one took {size} of the GPU's memory"
-        on_gpu = any(place.gpus for place in places)
-        yield Fact("Batches were made on", f"{devices}{took if on_gpu else ''}")
 
 
 def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
@@ -288,7 +276,9 @@ def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
     if images:
         because.append(_READ)
         facts += _fed(images)
-    facts += _made_on(places)
+    if places:
+        devices = " and ".join(sorted({place.batch for place in places}))
+        facts.append(Fact("Batches were made on", devices))
     verdict = race.verdict(
         warnings=tuple(_costs(measured, best, result)),
         because=tuple(because),

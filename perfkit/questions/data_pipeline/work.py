@@ -274,8 +274,11 @@ def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
 ) -> Iterator[Tick | Pause | Note]:
     batches, is_planned = iter(pipeline), False
-    first, where = _first_batch(batches)
-    step(*first)
+    images, labels = next(batches)
+    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
+    place = device.rpartition("device:")[2]
+    where = {"batch": place, "gpus": len(tf.config.list_logical_devices("GPU"))}
+    step(images, labels)
     yield Tick(task.batch, {"input": 0.0} if is_timed else {})
     started = time.perf_counter()
     while True:
@@ -309,45 +312,20 @@ def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
         next(batches)
 
 
-def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
-    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
-    devices = tf.config.list_logical_devices("GPU")
-    gpus = [gpu.name.partition("device:")[2] for gpu in devices]
-    for gpu in gpus:
-        tf.config.experimental.reset_memory_stats(gpu)
-    memory = tf.config.experimental.get_memory_info
-    before = sum(memory(gpu)["current"] for gpu in gpus)
-    batch = next(batches)
-    images = batch[0]
-    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
-    return batch, {
-        "batch": device.rpartition("device:")[2],
-        "gpus": len(gpus),
-        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
-    }
-
-
 # What TensorFlow really runs when a pipeline is iterated.
 _STAGES = {
     "BatchV2": "batch",
-    "FilterByLastComponent": "skip broken ones",
-    "FlatMap": "one after another",
     "ForeverRepeat": "repeat",
-    "FromTensor": "one value",
     "Generator": "Python generator",
-    "InterleaveV2": "files in turns",
     "Map": "map",
     "MapAndBatch": "map and batch, fused",
     "MapAndBatchV2": "map and batch, fused",
     "MemoryCache": "cache in memory",
     "MemoryCacheImpl": "contents of the cache",
     "ParallelBatch": "batch, parallel",
-    "ParallelInterleaveV4": "files in turns, parallel",
     "ParallelMapV2": "map, parallel",
     "Prefetch": "prefetch",
     "Repeat": "repeat",
-    "Shuffle": "shuffle",
-    "ShuffleAndRepeat": "shuffle and repeat, fused",
     "TFRecord": "read TFRecord",
     "TensorSlice": "list in memory",
     "Zip": "zip",
@@ -361,28 +339,23 @@ def plan_of(iterator: Any) -> dict[str, Any]:
     all rewrites, what each has cost so far, and how many calls and how large a buffer
     AUTOTUNE has chosen. Reading it takes some milliseconds.
 
-    It is ``{"stages": [...], "cores": cores AUTOTUNE may use, "memory": bytes it may
-    use for buffers}``, or ``{"missing": why there is no plan, in a sentence}``. Behind
-    the stage that batches, batches count as elements. Nanoseconds are of a stage's own
-    work over all threads; parallelism and buffer are null where it has none. It is
-    tuned where AUTOTUNE chooses one of them.
+    It is ``{"stages": [...]}``, and empty where there is no plan. Behind the stage that
+    batches, batches count as elements. Nanoseconds are of a stage's own work over all
+    threads; parallelism and buffer are null where it has none. It is tuned where
+    AUTOTUNE chooses one of them.
     """
-    if not isinstance(iterator, tf.data.Iterator):
-        return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
     read = getattr(tf.data.experimental, "get_model_proto", None)
-    if read is None:
-        return {"missing": f"TensorFlow {tf.version.VERSION} does not show its plan."}
+    # What is plain Python has none, and no version of TensorFlow promises one.
+    if read is None or not isinstance(iterator, tf.data.Iterator):
+        return {}
     try:
         model = read(iterator)
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
-        return {"missing": "AUTOTUNE is off here, so TensorFlow keeps no plan."}
+        # AUTOTUNE is off.
+        return {}
     nodes = [node for node in _in_order(model) if node.name != "Root"]
     total = sum(node.processing_time for node in nodes) or 1
-    return {
-        "stages": [_stage(node, total) for node in nodes],
-        "cores": int(model.optimization_params.cpu_budget),
-        "memory": int(model.optimization_params.ram_budget),
-    }
+    return {"stages": [_stage(node, total) for node in nodes]}
 
 
 def _in_order(model: Any) -> Iterator[Any]:
