@@ -112,33 +112,6 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
-_ELEMENTS = 100_000
-
-
-def element_loop() -> Iterator[Yielded]:
-    """Square and add the elements of an array in a loop of Python."""
-    array = np.linspace(0, 1, _ELEMENTS // 10, dtype="float32")
-
-    def call() -> float:
-        total = 0.0
-        for value in array:
-            total += value * value
-        return total
-
-    yield from repeated(call, len(array))
-
-
-def vectorised() -> Iterator[Yielded]:
-    """Square and add the same elements in one call."""
-    array = np.linspace(0, 1, _ELEMENTS, dtype="float32")
-    squares = np.empty_like(array)
-
-    def call() -> object:
-        return np.multiply(array, array, out=squares).sum()
-
-    yield from repeated(call, len(array))
-
-
 def flop(rows: int) -> int:
     """Multiplications and additions in the product of two square matrices."""
     return 2 * rows**3
@@ -205,18 +178,7 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def benchmarks(folder: str) -> tuple[Benchmark, ...]:
     """All but those of a GPU; the data to read lie in ``folder``, "" for some made."""
-    squaring = "squaring and adding float32 in"
     return (
-        Benchmark(
-            *("arrays", "loop over an array", "elements"),
-            f"{squaring} Python",
-            element_loop,
-        ),
-        Benchmark(
-            *("arrays", "the same in NumPy", "elements"),
-            f"{squaring} two calls",
-            vectorised,
-        ),
         _product(NUMPY_ONE, one_core=True, numpy=True),
         _product(BASELINE, numpy=True),
         _copy("memory copy, 1 core", one_core=True),
@@ -278,16 +240,6 @@ PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
 GPU_MEMORY = "GPU memory"
 
 
-def launch() -> Iterator[Yielded]:
-    """Add two numbers on the GPU and wait for it, one after another."""
-    # What is timed is so short that looking up a name of ``later`` would show.
-    import tensorflow as tf
-
-    with on_gpu():
-        one = tf.constant(1.0)
-        yield from repeated(lambda: tf.add(one, one).numpy(), 1)
-
-
 def gpu_memory() -> Iterator[Yielded]:
     """Write a block of the GPU's memory from another; both count."""
     with on_gpu():
@@ -336,9 +288,6 @@ def transfer(source: str, target: str) -> Iterator[Yielded]:
 
 _benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)
 GPU_BENCHMARKS = (
-    _benchmark(
-        "GPU launch", "calls", "adding two numbers and reading the result", launch
-    ),
     _benchmark(
         *(GPU_MEMORY, "B"),
         "writing a block of 1 GB from another; bytes read and written count",
