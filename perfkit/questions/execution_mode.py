@@ -108,34 +108,18 @@ def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
 
     Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
     """
-    traces = prepared(job, network, **options)
+    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
+    loops.compile_model(network, optimizer, loss, **options)
     if not options:
         yield Note(BY_DEFAULT, bool(network.jit_compile))
     steps = _ENDLESS_STEPS if job.steps is None else job.steps
     fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
-    ticks = loops.ticks(
+    yield from loops.ticks(
         lambda counting: fit(callbacks=[counting], **QUIET),
         examples=job.batch,
         sync=loops.wait,
-        stepped=traces.step,
     )
-    # A step that runs eagerly is never traced.
-    yield from ticks if options.get("run_eagerly") else loops.with_notes(ticks, traces)
-
-
-def prepared(job: Job, network: Any, **options: Any) -> Traces:
-    """Compile the network and have the traces of its train step counted."""
-    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
-    loops.compile_model(network, optimizer, loss, **options)
-    traces, train_step = Traces(), network.train_step
-
-    def traced_step(data: Any) -> Any:
-        traces.trace()
-        return train_step(data)
-
-    network.train_step = traced_step
-    return traces
 
 
 @dataclass(frozen=True)

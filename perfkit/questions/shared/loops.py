@@ -14,7 +14,7 @@ from perfkit.questions.shared import keras, tf
 from perfkit.questions.shared.models import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -35,9 +35,9 @@ class Traces:
     steps: int = 0
     count: int = 0
 
-    def step(self, count: int = 1) -> None:
-        """Note that the function was called ``count`` times."""
-        self.steps += count
+    def step(self) -> None:
+        """Note that the function was called."""
+        self.steps += 1
 
     def trace(self) -> None:
         """Note a trace; called from within the traced body."""
@@ -53,17 +53,6 @@ def described(argument: Any) -> str:
     # PyTorch writes "torch.float32".
     dtype = getattr(argument.dtype, "name", str(argument.dtype).rpartition(".")[2])
     return f"{dtype}[{', '.join(sizes)}]"
-
-
-def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
-    """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
-    passed, due = 0, 1
-    for tick in ticks:
-        yield tick
-        passed += isinstance(tick, Tick)
-        if passed >= due:
-            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
-            due *= 2
 
 
 def eager(
@@ -100,7 +89,7 @@ def compiled(step: Any, **options: Any) -> Any:
 def looped(
     job: Job, step: Callable[..., Any], traces: Traces, loop: Loop = loop
 ) -> Iterator[Yielded]:
-    """Make one step after another, and tell of its traces."""
+    """Make steps, and tell of the traces after the first tick, second, fourth, ..."""
 
     def steps() -> Iterator[int]:
         for examples in loop(job.batches(), step):
@@ -108,7 +97,13 @@ def looped(
             yield examples
 
     yield READY
-    yield from with_notes(every(steps(), sync=wait), traces)
+    passed, due = 0, 1
+    for tick in every(steps(), sync=wait):
+        yield tick
+        passed += isinstance(tick, Tick)
+        if passed >= due:
+            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
+            due *= 2
 
 
 def with_traces(plain: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
@@ -204,13 +199,12 @@ def ticks(
     *,
     examples: int,
     sync: Callable[[], object] = lambda: None,
-    stepped: Callable[[int], object] = lambda steps: None,
 ) -> Iterator[Told]:
     """Run ``fit`` and yield a tick whenever one is long enough.
 
     ``fit`` calls ``model.fit`` with the callback it is given among the others, on so
     many ``examples`` in a batch. ``sync`` waits for the device, just before a tick
-    ends; ``stepped`` is told how many steps were made, each time some are.
+    ends.
     """
     turnstile = Turnstile()
     reached = steps = 0
@@ -224,9 +218,7 @@ def ticks(
     def reach(batch: int, logs: Any) -> None:
         nonlocal reached, steps
         # An execution may hold several steps.
-        made, reached = batch + 1 - reached, batch + 1
-        steps += made
-        stepped(made)
+        steps, reached = steps + batch + 1 - reached, batch + 1
         if time.perf_counter() >= due:
             end()
 
