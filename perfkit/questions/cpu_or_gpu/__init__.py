@@ -40,7 +40,6 @@ from perfkit.questions.shared.verdicts import fact, failures, rates_behind
 # and what examples cost.
 _LARGER = 8
 _LARGEST_BATCH = 65_536
-_NO_GPU = "GPU"
 # What preparing told.
 CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
@@ -197,14 +196,9 @@ class CpuOrGpu(Experiment):
         return (*along, Size(along[-2].width, larger))
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Both devices at each size, and why there is no GPU where one may be meant."""
+        """Both devices at each size."""
         trained = [(dense(size.width), size.batch) for size in self.sizes]
-        variants = [variant for pair in trained for variant in self._on_both(*pair)]
-        if self.devices == "here" and not self._uses_gpu:
-            why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
-            nothing = functools.partial(iter, ())
-            does = "All widths on a GPU."
-            variants.append(Variant(_NO_GPU, nothing, does, unavailable=why_not))
+        variants = (variant for pair in trained for variant in self._on_both(*pair))
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -276,7 +270,7 @@ class CpuOrGpu(Experiment):
         hides = result.crossing.kind == "never" and second == "the GPU"
         return Verdict(
             headline=_headline(result.crossing, paying, first, second),
-            much=_describe_gain(measured, largest, second),
+            much=_describe_gain(measured, largest, first, second),
             sure=sure,
             interval=largest.gain.ends,
             edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
@@ -470,17 +464,10 @@ def _headline(
     return f"Train on {second} at {places}; {tail}."
 
 
-def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
-    gain = point.gain
-    fast = f"runs {units.times(gain.ratio)} times as fast"
-    if not units.is_known(gain.low, gain.high):
-        fast = "may or may not run faster"
-    elif gain.verdict == "no difference shown":
-        fast = "runs as fast"
-    elif gain.ratio < 1:
-        fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    rates = rates_behind(measured, gain)
-    return f"At {point.size.name} training {fast} on {second}{rates}."
+def _describe_gain(measured: Measurement, point: Point, first: str, second: str) -> str:
+    gain, rates = point.gain, rates_behind(measured, point.gain)
+    there = f"At {point.size.name} training on {second}"
+    return f"{there} is {gain.as_fast_as} on {first}{rates}."
 
 
 def _next(result: Result) -> str:
