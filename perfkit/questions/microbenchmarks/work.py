@@ -134,11 +134,9 @@ def product(*, numpy: bool, one_core: bool) -> Iterator[Yielded]:
     yield from repeated(call, flop(rows))
 
 
-def copy(*, one_core: bool) -> Iterator[Yielded]:
+def copy() -> Iterator[Yielded]:
     """Copy one array onto another; what is read and what is written both count."""
-    if one_core:
-        on_one_core()
-    workers = 1 if one_core else benchmark.granted()
+    workers = benchmark.granted()
     # What is available changes from moment to moment, and both must be as long. They
     # are written once, so that the pages are there before anything is timed.
     size = benchmark.array_bytes()
@@ -151,10 +149,7 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
             # NumPy lets other threads run while it copies.
             list(pool.map(lambda part: np.copyto(*part), parts))
 
-        call: Callable[[], object] = copy_parts
-        if one_core:
-            call = functools.partial(np.copyto, target, source)
-        yield from repeated(call, 2 * len(source))
+        yield from repeated(copy_parts, 2 * len(source))
 
 
 _CHUNK = 1 << 20
@@ -178,11 +173,15 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def benchmarks(folder: str) -> tuple[Benchmark, ...]:
     """All but those of a GPU; the data to read lie in ``folder``, "" for some made."""
+    size = units.size(benchmark.array_bytes())
     return (
         _product(NUMPY_ONE, one_core=True, numpy=True),
         _product(BASELINE, numpy=True),
-        _copy("memory copy, 1 core", one_core=True),
-        _copy("memory copy"),
+        Benchmark(
+            *("memory", "memory copy", "B"),
+            f"copying {size}; bytes read and written count",
+            copy,
+        ),
         Benchmark(
             *("disk", DATA_DISK, "B", "reading"),
             functools.partial(read, folder),
@@ -208,17 +207,6 @@ def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Bench
         functools.partial(product, numpy=numpy, one_core=one_core),
         functools.partial(peaks.on_cpu, one_core=one_core),
         tensorflow=not numpy,
-        one_core=one_core,
-    )
-
-
-def _copy(name: str, *, one_core: bool = False) -> Benchmark:
-    # One core rarely fills the memory's lanes.
-    size = units.size(benchmark.array_bytes())
-    return Benchmark(
-        *("memory", name, "B"),
-        f"copying {size}; bytes read and written count",
-        functools.partial(copy, one_core=one_core),
         one_core=one_core,
     )
 
