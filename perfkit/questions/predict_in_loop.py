@@ -14,7 +14,6 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Estimate
 from perfkit.engine.trial import READY, Yielded, every
 from perfkit.findings.record import Fact, Verdict
 from perfkit.questions.base import Choice, Experiment
@@ -127,10 +126,3 @@ class PredictInLoop(Experiment):
 def _facts(measured: Measurement) -> Iterator[Fact]:
     calls = {t.variant: t.seconds(_SIZES.get(t.variant, 1)) for t in measured.timings}
     yield from (fact(f"One call: {n}", s, units.seconds) for n, s in calls.items())
-    for name, size in _SIZES.items():
-        # In the rounds that hold both: a pair is surer than each of its two rates.
-        if pair := measured.compare(name, _ONE):
-            value, low, high = (size / r for r in (pair.ratio, pair.high, pair.low))
-            longer = Estimate(value=value, low=low, high=high)
-            label = f"Time of a call with {size:,} rows, against one row"
-            yield fact(label, longer, units.ratio)
