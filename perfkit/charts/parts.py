@@ -15,7 +15,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, RED, Figure
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import standings
+from perfkit.findings.standing import standings, time_shares
 from perfkit.findings.text import one_line
 
 # With a hatch each, so that no meaning hangs on the colour alone.
@@ -25,8 +25,10 @@ _COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "----"), (GREY, "xxxx"))
 def waits(finding: Finding) -> Figure:
     """Draw for each variant the shares of its time that it reported, part by part."""
     title = f"{finding.experiment}: where the time of a step goes"
-    pairs = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
-    shares = {name: by_part for name, by_part in pairs if by_part}
+    shares = dict[str, dict[str, float]]()
+    for name in (standing.variant for standing in standings(finding)):
+        if by_part := time_shares(t for t in finding.trials if t.variant == name):
+            shares[name] = by_part
     if not shares:
         return canvas.message(title, "No variant reported where its time goes.")
     parts = list(dict.fromkeys(part for by_part in shares.values() for part in by_part))
@@ -51,18 +53,6 @@ def waits(finding: Finding) -> Figure:
         labels.append((name, (words[0], one_line(", ".join(words[1:]), 30))))
     lines = canvas.caption_lines(["light: the rest of the step"])
     return rows.picture(title, labels, lines, draw, right=205)
-
-
-def _shares(finding: Finding, variant: str) -> dict[str, float]:
-    """The share of each part over all completed trials, their first ticks left out."""
-    spent, parts = 0.0, dict[str, float]()
-    for trial in finding.trials:
-        if trial.variant != variant or trial.outcome != "completed":
-            continue
-        spent += sum(ended - began for began, ended, _ in trial.worked[1:])
-        for part, seconds in trial.parts.items():
-            parts[part] = parts.get(part, 0.0) + sum(seconds[1:])
-    return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}
 
 
 def _part(part: str) -> str:

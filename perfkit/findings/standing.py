@@ -3,7 +3,7 @@
 import collections
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -398,3 +398,14 @@ def diagnosis_table(diagnosis: Diagnosis) -> "DataFrame":
         ]
     columns = ["variant", *_OF_CAUSE, *COLUMNS[1:]]
     return data[columns].rename(columns={"variant": "change"})
+
+
+def time_shares(trials: Iterable[Trial]) -> dict[str, float]:
+    """The share of each part of a step over completed trials, without first calls."""
+    spent, parts = 0.0, dict[str, float]()
+    for trial in trials:
+        if trial.outcome == "completed":
+            spent += sum(ended - began for began, ended, _ in trial.worked[1:])
+            for part, seconds in trial.parts.items():
+                parts[part] = parts.get(part, 0.0) + sum(seconds[1:])
+    return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}

@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.errors import BadParameterError
-from perfkit.questions.data_pipeline import DataPipeline, waits_of
+from perfkit.questions.data_pipeline import DataPipeline, wait_of
 from perfkit.questions.runs import run
 from perfkit.questions.shared import images as shared_images
 from tests.questions import races
@@ -75,7 +75,7 @@ def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     first = races.trial("naive map", 400, wait=0.5, first_s=10)
     crashed = replace(first, round=2, outcome="crashed")
     run = Measurement(variants=(), trials=(first, crashed))
-    assert waits_of(run) == {"naive map": pytest.approx(0.5, abs=0.001)}
+    assert wait_of(run, "naive map") == pytest.approx(0.5, abs=0.001)
 
 
 @pytest.mark.parametrize("where", [CPU, BUSY_GPU])
