@@ -31,7 +31,7 @@ from perfkit.questions.base import (
 from perfkit.questions.shared import loops, tf, verdicts
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.loops import NOTE, Feed, Job, Traces, step_of, traced
+from perfkit.questions.shared.loops import NOTE, Feed, Job, step_of, traced
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import Race, failures, judge_costs
 
@@ -52,9 +52,8 @@ BY_DEFAULT = "fit uses XLA"
 
 def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yielded]:
     """Give the step the number of each step as well: a Python int, or a tensor."""
-    traces, loop = Traces(), with_tensors if as_tensor else with_numbers
-    body = loops.with_traces(numbering(step_of(network)), traces)
-    yield from loops.looped(job, graph_of(body), traces, loop=loop)
+    loop = with_tensors if as_tensor else with_numbers
+    yield from loops.looped(job, numbering(step_of(network)), graph_of, loop)
 
 
 def numbering(step: Any) -> Callable[..., Any]:
@@ -91,9 +90,7 @@ def with_tensors(batches: Any, numbered: Any) -> Iterator[int]:
 
 def made_anew(job: Job, network: Any) -> Iterator[Yielded]:
     """Call ``tf.function`` inside the loop, at every step."""
-    traces = Traces()
-    body = loops.with_traces(step_of(network), traces)
-    yield from loops.looped(job, body, traces, loop=with_anew)
+    yield from loops.looped(job, step_of(network), lambda step: step, with_anew)
 
 
 def with_anew(batches: Any, step: Any) -> Iterator[int]:

@@ -8,7 +8,7 @@ ceiling; cores that decode and do nothing else are the limit.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,7 +18,7 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
@@ -242,11 +242,6 @@ class Place:
     gpus: int
 
 
-def _places(trials: Iterable[Trial]) -> list[Place]:
-    notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
-    return [place for place in notes if place]
-
-
 def _judge(measured: Measurement, race: Race) -> Verdict:
     """Say what to change in the pipeline, by how much, how sure that is."""
     best, images = race.ranked[0].variant if race.ranked else "", _images_fed(measured)
@@ -255,11 +250,13 @@ def _judge(measured: Measurement, race: Race) -> Verdict:
         if (wait := wait_of(measured, name)) is not None:
             label = f"Share of a step that waits for data, {quoted(name)}"
             facts.append(Fact(label, units.percent(wait)))
-    places = _places(measured.trials)
+    notes = (note_as(Place, trial.notes.get("where")) for trial in measured.trials)
+    places = [place for place in notes if place]
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in places):
         because.append(_SHARED_CORES)
-    for method in _timed_methods(measured):
+    timed = (VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS)
+    for method in timed:
         if reason := method.excluded or _too_large(measured, method):
             because.append(f"{quoted(method.name)} does not count: {reason}.")
     if images:
@@ -333,11 +330,6 @@ def _fed(images: Fed) -> Iterator[Fact]:
         more = ["…"] if images.skipped > _NAMED else []
         names = ", ".join([*images.skipped_names[:_NAMED], *more])
         yield Fact("Images left out", f"{', '.join(counts)} ({names})")
-
-
-def _timed_methods(measured: Measurement) -> list[Method]:
-    """The variants that feed a model and were timed."""
-    return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
 
 
 def _too_large(measured: Measurement, method: Method) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import time
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 
 Told = Tick | Pause | Note
 NOTE = "traces"
-
-
-@dataclass
-class Traces:
-    """Counts the traces of one function, and its calls, which the caller tells."""
-
-    steps: int = 0
-    count: int = 0
-
-    def step(self) -> None:
-        """Note that the function was called."""
-        self.steps += 1
-
-    def trace(self) -> None:
-        """Note a trace; called from within the traced body."""
-        self.count += 1
 
 
 def described(argument: Any) -> str:
@@ -75,9 +60,7 @@ def loop(batches: Any, step: Any) -> Iterator[int]:
 
 def traced(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with a step that is a ``tf.function``, with ``options`` as of that."""
-    traces = Traces()
-    step = compiled(with_traces(step_of(network), traces), **options)
-    yield from looped(job, step, traces)
+    yield from looped(job, step_of(network), functools.partial(compiled, **options))
 
 
 def compiled(step: Any, **options: Any) -> Any:
@@ -87,35 +70,41 @@ def compiled(step: Any, **options: Any) -> Any:
 
 
 def looped(
-    job: Job, step: Callable[..., Any], traces: Traces, loop: Loop = loop
+    job: Job,
+    plain: Callable[..., Any],
+    graph: Callable[[Any], Any],
+    loop: Loop = loop,
 ) -> Iterator[Yielded]:
-    """Make steps, and tell of the traces after the first tick, second, fourth, ..."""
+    """Make steps of a graph, and tell of its traces after tick 1, 2, 4 and so on.
+
+    ``graph`` makes it of the plain step, or gives that back.
+    """
+    counts = {"steps": 0, "traces": 0}
+
+    def trace() -> None:
+        counts["traces"] += 1
+
+    # AutoGraph rewrites what a user's step calls, and must not rewrite this.
+    tell = tf.autograph.experimental.do_not_convert(trace)
+
+    def body(*batch: Any) -> Any:
+        tell()
+        return plain(*batch)
 
     def steps() -> Iterator[int]:
         for examples in loop(job.batches(), step):
-            traces.step()
+            counts["steps"] += 1
             yield examples
 
+    step = graph(body)
     yield READY
     passed, due = 0, 1
     for tick in every(steps(), sync=wait):
         yield tick
         passed += isinstance(tick, Tick)
         if passed >= due:
-            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
+            yield Note(NOTE, dict(counts))
             due *= 2
-
-
-def with_traces(plain: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
-    """Give a step that tells of its traces, and is the same in all else."""
-    # AutoGraph rewrites what a user's step calls, and must not rewrite this.
-    tell = tf.autograph.experimental.do_not_convert(traces.trace)
-
-    def body(*batch: Any) -> Any:
-        tell()
-        return plain(*batch)
-
-    return body
 
 
 def step_of(network: keras.Model, optimizer: Any = None) -> Step:
