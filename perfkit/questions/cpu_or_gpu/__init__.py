@@ -182,8 +182,8 @@ class CpuOrGpu(Experiment):
     @property
     def baseline(self) -> str:
         """The first device at the narrowest width."""
-        narrowest = dense(self.narrowest).name
-        return name_of(self._pair[0].name, narrowest, self.batch)
+        narrowest = Size(self.narrowest, self.batch)
+        return name_of(self._pair[0].name, narrowest.name, self.batch)
 
     @property
     def sizes(self) -> tuple[Size, ...]:
@@ -197,8 +197,7 @@ class CpuOrGpu(Experiment):
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Both devices at each size."""
-        trained = [(dense(size.width), size.batch) for size in self.sizes]
-        variants = (variant for pair in trained for variant in self._on_both(*pair))
+        variants = (variant for size in self.sizes for variant in self._on_both(size))
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -289,17 +288,17 @@ class CpuOrGpu(Experiment):
             return WHOLE_CPU, A_GPU
         return ONE_CORE, ALL_CORES
 
-    def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
-        before = ""
+    def _on_both(self, size: Size) -> Iterator[Variant]:
+        model, before = dense(size.width), ""
         for device in self._pair:
-            name, why_not = name_of(device.name, model.name, batch), ""
+            name, why_not = name_of(device.name, size.name, size.batch), ""
             if device is ONE_CORE and not can_keep_to_one_core():
                 why_not = "needs a system that lets a process keep to one core"
             elif device is ALL_CORES and benchmark.granted() < 2:
                 why_not = "needs more than the one core that this process may use"
             yield Variant(
                 name,
-                functools.partial(train, device, model, batch),
+                functools.partial(train, device, model, size.batch),
                 f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
