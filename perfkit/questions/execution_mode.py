@@ -43,8 +43,6 @@ Weights = NDArray[np.float64]
 # Of a model, an optimizer and a loss.
 MakeStep = Callable[[Any, Any, Any], Any]
 
-# Longer than any trial: what the end of an epoch costs is another question.
-_ENDLESS_STEPS = 10**9
 QUIET = {"verbose": 0}
 # The note that says whether Keras, left to itself, compiles with XLA on this machine.
 BY_DEFAULT = "fit uses XLA"
@@ -109,7 +107,7 @@ def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
     loops.compile_model(network, optimizer, loss, **options)
     if not options:
         yield Note(BY_DEFAULT, bool(network.jit_compile))
-    steps = _ENDLESS_STEPS if job.steps is None else job.steps
+    steps = job.steps or loops.ENDLESS
     fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
     yield from loops.ticks(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Told = Tick | Pause | Note
 NOTE = "traces"
+# Steps of an epoch longer than any trial: what its end costs is another question.
+ENDLESS = 10**9
 
 
 def described(argument: Any) -> str:
