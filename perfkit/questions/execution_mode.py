@@ -31,7 +31,7 @@ from perfkit.questions.base import (
 from perfkit.questions.shared import loops, tf, verdicts
 from perfkit.questions.shared.benchmark import without_gpus
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.loops import NOTE, Feed, Job, Traces, step_of, traced
+from perfkit.questions.shared.loops import NOTE, Feed, Job, step_of, traced
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import Race, failures, judge_costs
 
@@ -43,8 +43,6 @@ Weights = NDArray[np.float64]
 # Of a model, an optimizer and a loss.
 MakeStep = Callable[[Any, Any, Any], Any]
 
-# Longer than any trial: what the end of an epoch costs is another question.
-_ENDLESS_STEPS = 10**9
 QUIET = {"verbose": 0}
 # The note that says whether Keras, left to itself, compiles with XLA on this machine.
 BY_DEFAULT = "fit uses XLA"
@@ -52,9 +50,8 @@ BY_DEFAULT = "fit uses XLA"
 
 def numbered(job: Job, network: Any, *, as_tensor: bool = False) -> Iterator[Yielded]:
     """Give the step the number of each step as well: a Python int, or a tensor."""
-    traces, loop = Traces(), with_tensors if as_tensor else with_numbers
-    body = loops.with_traces(numbering(step_of(network)), traces)
-    yield from loops.looped(job, graph_of(body), traces, loop=loop)
+    loop = with_tensors if as_tensor else with_numbers
+    yield from loops.looped(job, numbering(step_of(network)), graph_of, loop)
 
 
 def numbering(step: Any) -> Callable[..., Any]:
@@ -91,9 +88,7 @@ def with_tensors(batches: Any, numbered: Any) -> Iterator[int]:
 
 def made_anew(job: Job, network: Any) -> Iterator[Yielded]:
     """Call ``tf.function`` inside the loop, at every step."""
-    traces = Traces()
-    body = loops.with_traces(step_of(network), traces)
-    yield from loops.looped(job, body, traces, loop=with_anew)
+    yield from loops.looped(job, step_of(network), lambda step: step, with_anew)
 
 
 def with_anew(batches: Any, step: Any) -> Iterator[int]:
@@ -108,34 +103,18 @@ def fitted(job: Job, network: Any, **options: Any) -> Iterator[Yielded]:
 
     Its ``options`` are as of ``compile``; none to learn what Keras does by itself.
     """
-    traces = prepared(job, network, **options)
+    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
+    loops.compile_model(network, optimizer, loss, **options)
     if not options:
         yield Note(BY_DEFAULT, bool(network.jit_compile))
-    steps = _ENDLESS_STEPS if job.steps is None else job.steps
+    steps = job.steps or loops.ENDLESS
     fit = functools.partial(loops.fit, network, job.batches(), steps, shuffle=False)
     yield READY
-    ticks = loops.ticks(
+    yield from loops.ticks(
         lambda counting: fit(callbacks=[counting], **QUIET),
         examples=job.batch,
         sync=loops.wait,
-        stepped=traces.step,
     )
-    # A step that runs eagerly is never traced.
-    yield from ticks if options.get("run_eagerly") else loops.with_notes(ticks, traces)
-
-
-def prepared(job: Job, network: Any, **options: Any) -> Traces:
-    """Compile the network and have the traces of its train step counted."""
-    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
-    loops.compile_model(network, optimizer, loss, **options)
-    traces, train_step = Traces(), network.train_step
-
-    def traced_step(data: Any) -> Any:
-        traces.trace()
-        return train_step(data)
-
-    network.train_step = traced_step
-    return traces
 
 
 @dataclass(frozen=True)

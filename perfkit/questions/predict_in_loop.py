@@ -14,9 +14,8 @@ import numpy as np
 
 from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
-from perfkit.engine.statistics import Estimate
 from perfkit.engine.trial import READY, Yielded, every
-from perfkit.findings.record import Fact, Verdict
+from perfkit.findings.record import Verdict
 from perfkit.questions.base import Choice, Experiment
 from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import without_gpus
@@ -110,7 +109,11 @@ class PredictInLoop(Experiment):
         singles = {n: c for n, c in self.choices.items() if n not in _SIZES}
         best = Race(measured, singles, "rows").winner
         advice = f"Where rows come one at a time, use {quoted(best)}." if best else ""
-        return self.race(measured).verdict(facts=tuple(_facts(measured)), next=advice)
+        calls = {
+            t.variant: t.seconds(_SIZES.get(t.variant, 1)) for t in measured.timings
+        }
+        facts = (fact(f"One call: {n}", s, units.seconds) for n, s in calls.items())
+        return self.race(measured).verdict(facts=tuple(facts), next=advice)
 
     def _rows(self, count: int, name: str) -> Any:
         rows, size = MODELS[self.model].batch(count)[0], _SIZES.get(name, 1)
@@ -122,15 +125,3 @@ class PredictInLoop(Experiment):
         yield READY
         # The scores lie in NumPy's memory, so the device has finished them.
         yield from every(map(len, scores))
-
-
-def _facts(measured: Measurement) -> Iterator[Fact]:
-    calls = {t.variant: t.seconds(_SIZES.get(t.variant, 1)) for t in measured.timings}
-    yield from (fact(f"One call: {n}", s, units.seconds) for n, s in calls.items())
-    for name, size in _SIZES.items():
-        # In the rounds that hold both: a pair is surer than each of its two rates.
-        if pair := measured.compare(name, _ONE):
-            value, low, high = (size / r for r in (pair.ratio, pair.high, pair.low))
-            longer = Estimate(value=value, low=low, high=high)
-            label = f"Time of a call with {size:,} rows, against one row"
-            yield fact(label, longer, units.ratio)

@@ -1,8 +1,8 @@
 """What do several devices bring to one training, and what keeps them from more?
 
-The suspect: n devices sum their gradients in every step, and need n times the input.
+The suspect: n devices sum their gradients in every step.
 The test: train on one device without a strategy, on one with it and on more of them,
-on a batch that is there, on one from a pipeline, and without the sum of gradients.
+with and without the sum of gradients, on a batch that is there.
 
 A process can have one strategy: a second one, over another number of devices, was seen
 to fail in its first sum. So each training and each check has a process of its own.
@@ -10,7 +10,6 @@ to fail in its first sum. So each training and each check has a process of its o
 
 import functools
 import itertools
-import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,19 +27,18 @@ from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import benchmark, keras, loops, tf, verdicts
 from perfkit.questions.shared.code import code_of
-from perfkit.questions.shared.models import MODELS, smooth_jpeg
+from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.verdicts import fact, rates_behind
 
 DeviceKind = Literal["GPU", "logical device"]
 GPU: DeviceKind = "GPU"
 LOGICAL: DeviceKind = "logical device"
 # How a training differs from the plain one on so many devices, which has "".
-STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
+STRATEGY, OWN = "strategy", "own gradients"
 _CHANGES = {
     "": "The number of devices; several are joined by MirroredStrategy.",
     STRATEGY: "MirroredStrategy.",
     OWN: "Gradients are not summed.",
-    FED: "Examples are decoded from JPEGs.",
 }
 SHARED = "Logical devices share this processor, so this says nothing about more GPUs."
 # No machine is as fast or has as many, but a file may hold anything.
@@ -56,13 +54,10 @@ _WHOLE_BATCH = (
     "examples, and watch the validation loss."
 )
 _RANKS = ("faster", "too noisy to say", "no difference shown", "slower")
-# Different pictures in memory, and their side in pixels; a training goes through them
-# again and again.
-_PICTURES, _SIDE = 64, 96
 
 
 def name_of(kind: DeviceKind, count: int, mode: str = "") -> str:
-    """The name of a variant, such as ``"4 GPUs, fed"``."""
+    """The name of a variant, such as ``"4 GPUs, own gradients"``."""
     devices = units.count(count, kind)
     return f"{devices}, {mode}" if mode else devices
 
@@ -96,7 +91,7 @@ def claim_devices(job: Job) -> tuple[str, ...]:
 
 
 def train(job: Job, mode: str) -> Iterator[Yielded]:
-    """Train on a batch that stays on its devices, or is ``FED`` from JPEGs."""
+    """Train on a batch that stays on its devices."""
     places, is_mirrored = claim_devices(job), job.count > 1 or mode == STRATEGY
     strategy = mirrored(places) if is_mirrored else tf.distribute.get_strategy()
     with strategy.scope():
@@ -104,12 +99,8 @@ def train(job: Job, mode: str) -> Iterator[Yielded]:
     step = plain(network)
     if is_mirrored:
         step = shared_out(network, strategy, summed=mode != OWN)
-    if mode == FED:
-        iterator = iter(strategy.experimental_distribute_dataset(decoded(job)))
-        call = loops.compiled(lambda: step(*next(iterator)), autograph=False)
-    else:
-        batch = batch_at_hand(job, strategy)
-        call = functools.partial(loops.compiled(step, autograph=False), *batch)
+    batch = batch_at_hand(job, strategy)
+    call = functools.partial(loops.compiled(step, autograph=False), *batch)
     yield READY
     # A call gives back nothing; its examples are done once the device is waited for.
     steps = (call() or job.batch for _ in itertools.count())
@@ -122,7 +113,7 @@ def code_of_training(job: Job, mode: str) -> str:
     if job.count > 1 or mode == STRATEGY:
         step = [mirrored, functools.partial(shared_out, summed=mode != OWN)]
     graph = functools.partial(loops.compiled, autograph=False)
-    return code_of(*([fed] if mode == FED else []), *step, graph)
+    return code_of(*step, graph)
 
 
 def mirrored(places: tuple[str, ...]) -> Any:
@@ -188,26 +179,6 @@ def batch_at_hand(job: Job, strategy: Any) -> Any:
         return tuple(tf.identity(part[number]) for part in parts)
 
     return strategy.run(share)
-
-
-def decoded(job: Job) -> Any:
-    """Batches for all devices together, without an end, each example from a JPEG."""
-    shape = MODELS[job.model].shape
-
-    def decode(picture: Any, label: Any) -> tuple[Any, Any]:
-        pixels = tf.reshape(tf.io.decode_jpeg(picture, channels=3), [-1])
-        numbers = tf.cast(pixels[: math.prod(shape)], tf.float32) / 255.0
-        return tf.reshape(numbers, shape), label
-
-    pictures = [smooth_jpeg(seed, _SIDE) for seed in range(_PICTURES)]
-    return fed(pictures, job.examples(_PICTURES)[1], decode, job.batch)
-
-
-def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
-    """Give batches of pictures that are decoded in parallel."""
-    batches = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
-    batches = batches.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
 
 
 # Sums in another order differ by a ten-thousandth of a step, and TF32 keeps ten bits;
@@ -307,11 +278,11 @@ class Scaling(Experiment):
         return name_of(self._kind, 1)
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Each number of devices as it is, fed, and without the sum of gradients."""
+        """Each number of devices as it is, and without the sum of gradients."""
         variants = dict[str, Variant]()
         for count in self._counts:
             job, plain = self._job(count), name_of(self._kind, count)
-            for mode in ("", STRATEGY if count == 1 else OWN, FED):
+            for mode in ("", STRATEGY if count == 1 else OWN):
                 name = name_of(self._kind, count, mode)
                 variants[name] = Variant(
                     name,
@@ -328,7 +299,7 @@ class Scaling(Experiment):
         for count in self._counts[1:]:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
             if reason := why_not_equal(self._job(count)):
-                names = (name_of(self._kind, count, mode) for mode in ("", OWN, FED))
+                names = (name_of(self._kind, count, mode) for mode in ("", OWN))
                 refused |= dict.fromkeys(names, reason)
         yield Note(REFUSED, refused)
 

@@ -6,7 +6,7 @@ second. NumPy's variants run on the CPU, however they are written.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -47,21 +47,12 @@ def _tensorflow(data: Any) -> Any:
     return np.asarray(tf.reduce_sum(tf.square(data), axis=1))
 
 
-def _graph() -> Callable[[Any], Any]:
-    @tf.function  # type: ignore[untyped-decorator]
-    def sum_rows(data: Any) -> Any:
-        return tf.reduce_sum(tf.square(data), axis=1)
-
-    return lambda data: np.asarray(sum_rows(data))
-
-
 _SUMS: Ways = {
     "row loop": (_by_row, "Loop over the rows."),
     "number loop": (_by_number, "Loop over the numbers."),
     "at once": (_at_once, "Sum the whole table in one call."),
     "einsum": (_einsum, "Multiply and add in one call of `np.einsum`."),
     "tf": (_tensorflow, "Sum with TensorFlow's operations."),
-    "tf.function": (_graph, "Sum with TensorFlow's operations in a `tf.function`."),
 }
 
 
@@ -77,16 +68,15 @@ class Vectorised(Experiment):
     choices: ClassVar = choices_of(_SUMS)
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Each is compared with the loop over rows; the graph, with its operations."""
-        against = dict.fromkeys(_SUMS, self.baseline) | {"tf.function": "tf"}
-        return raced(self._run, _SUMS, against)
+        """Each is compared with the loop over rows."""
+        return raced(self._run, _SUMS, dict.fromkeys(_SUMS, self.baseline))
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse variants that give other sums than exact arithmetic does."""
         without_gpus()
         data = self._table(_CHECKED_ROWS)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
-        answers = {name: _sums_by(name)(data) for name in _SUMS}
+        answers = {name: sums(data) for name, (sums, _) in _SUMS.items()}
         reason = "gives other sums than exact arithmetic"
         yield refusal(reason, answers, exact, rtol=1e-9)
 
@@ -99,10 +89,5 @@ class Vectorised(Experiment):
 
     def _run(self, name: str) -> Iterator[Yielded]:
         data = self._table(_LOOPED if name in _LOOPS else self.rows)
-        sums = _sums_by(name)
+        sums, _ = _SUMS[name]
         yield from repeated(lambda: sums(data), len(data))
-
-
-def _sums_by(name: str) -> Callable[[Any], Any]:
-    # The graph is made where it runs; the others are plain functions.
-    return _graph() if name == "tf.function" else _SUMS[name][0]

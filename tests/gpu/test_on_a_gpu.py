@@ -141,10 +141,10 @@ def test_who_uses_xla():
 
 
 def test_where_a_map_runs():
-    """`map` runs on the processor: no batch of it takes memory of the card."""
+    """`map` runs on the processor: its batches lie there."""
     finding = asked("data-pipeline", variants="essential,python")
     rows = {fact.label: fact.value for fact in finding.verdict.facts}
-    assert rows["Batches were made on"].startswith("CPU:0; one took 0 B")
+    assert rows["Batches were made on"] == "CPU:0"
 
 
 def test_another_program_on_the_card():

@@ -70,7 +70,7 @@ MOST_LINES, MOST_COLUMNS = 16, 96
 # What nobody chooses shows no lines: loads, parts of a machine, fixed trainings ...
 WITHOUT_CODE = {"contention", "machine-ladder", "reference-trainings"}
 # ... and what a convolution cannot exceed.
-LIMITS = {"arithmetic limit", "memory limit", "bfloat16 limit"}
+LIMITS = {"arithmetic limit", "memory limit"}
 
 
 @pytest.mark.parametrize("asked", EVERY)

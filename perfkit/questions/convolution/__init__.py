@@ -27,8 +27,7 @@ from perfkit.questions.shared.verdicts import Race, fact, quoted
 
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]
-ARITHMETIC, BFLOAT16 = "arithmetic limit", "bfloat16 limit"
-MEMORY = "memory limit"
+ARITHMETIC, MEMORY = "arithmetic limit", "memory limit"
 # Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
 # A call is not timed if it takes more than this many calls of the baseline.
@@ -122,7 +121,7 @@ class Convolution(Experiment):
         race = Race(measured, ways.CHOICES, "images", "This convolution")
         if not race.ranked:
             return race.verdict()
-        shares = shares_of(measured, self.problem)
+        shares = shares_of(measured)
         warnings, first_calls = race.first_calls(self.batch, "calls")
         held_up = (_held_up(n, near) for n, near in shares.items() if "compute" in near)
         verdict = race.verdict(
@@ -145,24 +144,16 @@ class Convolution(Experiment):
 
     def _limits(self) -> Iterator[Variant]:
         """The limits of the machine."""
-        flops, base = self.problem.flops, VARIANTS[BASELINE]
-        product = functools.partial(ways.multiplying, flops)
+        product = functools.partial(ways.multiplying, self.problem.flops)
         does = "A large matrix product: the speed limit for direct sums."
         yield Variant(ARITHMETIC, product, does)
-        total = functools.partial(ways.moving, base.traffic(self.problem))
+        total = functools.partial(ways.moving, self.problem.traffic)
         yield Variant(MEMORY, total, "A large sum: the speed limit of memory.")
-        if any(method.precision == "bfloat16" for method in self._methods.values()):
-            short = functools.partial(ways.multiplying, flops, "bfloat16")
-            does = "The large matrix product on bfloat16 numbers."
-            yield Variant(BFLOAT16, short, does)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         call = self._methods[name].call(self.problem)
         return ways.convolving(call, self.batch)
 
-
-# Products that are measured; of other numbers it is not known how fast they can be.
-_PRODUCTS = {"float32": ARITHMETIC, "bfloat16": BFLOAT16}
 
 Bound = Literal["compute", "memory", "overhead", "none", "unknown"]
 # How near a variant comes to each limit.
@@ -173,7 +164,7 @@ _HOLDS_UP = 0.5
 _CACHED = 1.1
 # What holds a variant up, with its share of a limit.
 _HELD_UP: dict[Bound, str] = {
-    "compute": "compute-bound: {} of the {}",
+    "compute": "compute-bound: {} of the arithmetic limit",
     "memory": "memory-bound: {} of the memory limit",
     "overhead": "overhead-bound: {} of a call does no work",
     "none": "limited by extra work, such as copies",
@@ -201,7 +192,7 @@ def bound_of(shares: Shares) -> Bound:
     return largest if shares[largest].low >= _HOLDS_UP else "unknown"
 
 
-def shares_of(measured: Measurement, problem: Problem) -> dict[str, Shares]:
+def shares_of(measured: Measurement) -> dict[str, Shares]:
     """How near each variant comes to the limits, as far as known; the fastest first.
 
     A share is that of what a large matrix product reaches, of the memory's speed, or of
@@ -215,33 +206,19 @@ def shares_of(measured: Measurement, problem: Problem) -> dict[str, Shares]:
     overheads = note_as(dict[str, float | None], measured.notes.get("overhead")) or {}
     result = dict[str, Shares]()
     for name in sorted(rates, key=rates.__getitem__, reverse=True):
-        method, base = _method(name), VARIANTS[BASELINE]
-        arithmetic = _PRODUCTS.get(method.precision, "")
-        # A limit's rate counts what an example of the baseline takes.
-        limits: dict[Bound, tuple[str, float]] = {
-            "compute": (arithmetic, 1.0),
-            "memory": (MEMORY, method.traffic(problem) / base.traffic(problem)),
-        }
         shares = result[name] = Shares()
-        for bound, (limit, work) in limits.items():
+        limits: dict[Bound, str] = {"compute": ARITHMETIC, "memory": MEMORY}
+        for bound, limit in limits.items():
             near = measured.compare(name, limit)
             if near and near.is_judged:
-                ends = (near.ratio, near.low, near.high)
-                value, low, high = (work * end for end in ends)
-                shares[bound] = Estimate(value=value, low=low, high=high)
+                ends = {"low": near.low, "high": near.high}
+                shares[bound] = Estimate(value=near.ratio, **ends)
         if (overhead := overheads.get(name)) is not None:
             shares["overhead"] = Estimate(value=overhead, low=overhead, high=overhead)
     return result
 
 
-def _method(name: str) -> Method:
-    """What a variant computes; a function of one's own does what the baseline does."""
-    return VARIANTS.get(name, VARIANTS[BASELINE])
-
-
 def _next(race: Race, shares: Mapping[str, Shares]) -> str:
-    if race.winner == OWN:
-        return "Measure it inside your model."
     best = race.winner or BASELINE
     if race.is_open or best not in shares:
         return ""
@@ -251,8 +228,8 @@ def _next(race: Race, shares: Mapping[str, Shares]) -> str:
 def _held_up(name: str, near: Shares) -> Fact:
     """What holds a variant up, with the share of the limit that says so."""
     bound, label = bound_of(near), f"{quoted(name)} is"
-    share, limit = near.get(bound), _PRODUCTS.get(_method(name).precision, "")
+    share = near.get(bound)
     if share is None:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
-    return replace(row, value=_HELD_UP[bound].format(row.value, limit))
+    return replace(row, value=_HELD_UP[bound].format(row.value))

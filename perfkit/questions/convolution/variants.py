@@ -78,6 +78,12 @@ class Problem:
         return 2 * self.out**2 * self.filters * self.taps
 
     @property
+    def traffic(self) -> float:
+        """Bytes that must be read or written for one image, each of them once."""
+        images = self.side**2 * self.channels + self.out**2 * self.filters
+        return FLOAT * (images + self.taps * self.filters / self.batch)
+
+    @property
     def answer_shape(self) -> tuple[int, int, int, int]:
         """Shape of the answer."""
         return (self.batch, self.out, self.out, self.filters)
@@ -146,7 +152,6 @@ class Method:
     excluded: bool = False
     sources: tuple[Callable[..., Any], ...] = ()
     against: str = BASELINE
-    precision: str = "float32"
     interpreted: bool = False
     scratch: Callable[[Problem], int] = lambda problem: 0
 
@@ -158,12 +163,6 @@ class Method:
     def call(self, problem: Problem, seed: int = 0) -> Call:
         """Make the call that convolves once."""
         return self.build(problem.images(seed), problem.weights(seed), problem)
-
-    def traffic(self, problem: Problem) -> float:
-        """Bytes that must be read or written for one image, each of them once."""
-        images = problem.side**2 * problem.channels + problem.out**2 * problem.filters
-        width = FLOAT if self.precision == "float32" else FLOAT // 2
-        return width * (images + problem.taps * problem.filters / problem.batch)
 
 
 VARIANTS = dict[str, Method]()
@@ -179,23 +178,15 @@ def _method(name: str, do: str, **options: Any) -> Callable[[Build], Build]:
     return add
 
 
-def calling(
-    precision: str = "float32", graph: Callable[[Operation], Operation] | None = None
-) -> Build:
+def calling(graph: Callable[[Operation], Operation] | None = None) -> Build:
     """Give what makes the call of ``conv2d``; without ``graph``, from Python."""
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
-        numbers, weights = rounded(placed(images), placed(kernel), precision)
+        numbers, weights = placed(images), placed(kernel)
         convolve = graph(conv2d(problem)) if graph else conv2d(problem)
         return lambda: convolve(numbers, weights)
 
     return build
-
-
-def rounded(images: Any, kernel: Any, precision: str) -> tuple[Any, Any]:
-    """Give the same numbers in a precision."""
-    images, kernel = tf.cast(images, precision), tf.cast(kernel, precision)
-    return images, kernel
 
 
 def compiled(convolve: Any, **options: Any) -> Any:
@@ -289,7 +280,7 @@ _method(
     "conv2d in a graph",
     "Call `tf.nn.conv2d` in a `tf.function`.",
     sources=(conv2d, compiled),
-)(calling(graph=compiled))
+)(calling(compiled))
 
 _XLA = functools.partial(compiled, jit_compile=True)
 _method(
@@ -297,16 +288,7 @@ _method(
     "Compile `tf.nn.conv2d` with XLA.",
     sources=(conv2d, _XLA),
     against="conv2d in a graph",
-)(calling(graph=_XLA))
-
-SHORT = "conv2d bfloat16"
-_method(
-    SHORT,
-    "Call `tf.nn.conv2d` on bfloat16 numbers.",
-    excluded=True,
-    sources=(functools.partial(rounded, precision="bfloat16"), conv2d),
-    precision="bfloat16",
-)(calling("bfloat16"))
+)(calling(_XLA))
 
 
 @_method(
@@ -336,7 +318,7 @@ CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, p
 GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col"),
-        *("conv2d in a graph", "conv2d under XLA", SHORT, "as circulated"),
+        *("conv2d in a graph", "conv2d under XLA", "as circulated"),
     ),
     "numpy": ("numpy taps", "numpy im2col"),
     "library": ("conv2d in a graph", "conv2d under XLA"),
@@ -346,11 +328,7 @@ GROUPS = {
 
 # Half the distance from 1 to the next number that each kind of number can hold; TF32
 # is what a GPU may make of the float32 that goes into its tensor cores.
-_ROUNDING = {
-    "float32": 2.0**-24,
-    "tf32": 2.0**-11,
-    "bfloat16": 2.0**-8,
-}
+_ROUNDING = {"float32": 2.0**-24, "tf32": 2.0**-11}
 # Rounding errors fall to both sides, so they add up like a random walk. With numbers
 # drawn at random a sum is usually off by about one rounding of the sum of its terms'
 # sizes, the worst of millions by six, and Winograd's products by ten times that. What
@@ -386,7 +364,7 @@ def _mistake(method: Method, problem: Problem, seed: int) -> str:
     wrong = "gives a wrong answer:"
     if count := np.count_nonzero(~np.isfinite(numbers)):
         return f"{wrong} {count:,} of its numbers overflow"
-    limit = allowed(size, problem.taps, _precision(method, answer))
+    limit = allowed(size, problem.taps, _precision(answer))
     off = abs(numbers - right).max()
     if off <= limit:
         return ""
@@ -413,10 +391,10 @@ def _right(problem: Problem, seed: int) -> tuple[Exact, float]:
     return convolved(images, kernel, problem), float(sizes.max())
 
 
-def _precision(method: Method, answer: Any) -> str:
+def _precision(answer: Any) -> str:
     """How the numbers were multiplied that gave an answer."""
-    if method.precision != "float32" or isinstance(answer, np.ndarray | list):
-        return method.precision
+    if isinstance(answer, np.ndarray | list):
+        return "float32"
     short = tf.config.experimental.tensor_float_32_execution_enabled()
     on_gpu = bool(tf.config.list_physical_devices("GPU"))
     return "tf32" if short and on_gpu else "float32"
@@ -512,10 +490,10 @@ _NUMBERS = 2**25
 _MOVED = 3 * FLOAT * _NUMBERS
 
 
-def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
+def multiplying(flops: float) -> Iterator[Yielded]:
     """Multiply large matrices, over and over; so many FLOP count as one example."""
     side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
-    matrix = tf.cast(placed(tf.random.normal([side, side])), precision)
+    matrix = placed(tf.random.normal([side, side]))
     yield READY
     yield from call_endlessly(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
 

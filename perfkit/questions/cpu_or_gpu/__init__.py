@@ -40,7 +40,6 @@ from perfkit.questions.shared.verdicts import fact, failures, rates_behind
 # and what examples cost.
 _LARGER = 8
 _LARGEST_BATCH = 65_536
-_NO_GPU = "GPU"
 # What preparing told.
 CORES = "cores"
 # A fit that misses a step by more does not say where the time of a step goes.
@@ -183,8 +182,8 @@ class CpuOrGpu(Experiment):
     @property
     def baseline(self) -> str:
         """The first device at the narrowest width."""
-        narrowest = dense(self.narrowest).name
-        return name_of(self._pair[0].name, narrowest, self.batch)
+        narrowest = Size(self.narrowest, self.batch)
+        return name_of(self._pair[0].name, narrowest.name, self.batch)
 
     @property
     def sizes(self) -> tuple[Size, ...]:
@@ -197,14 +196,8 @@ class CpuOrGpu(Experiment):
         return (*along, Size(along[-2].width, larger))
 
     def make_variants(self) -> Mapping[str, Variant]:
-        """Both devices at each size, and why there is no GPU where one may be meant."""
-        trained = [(dense(size.width), size.batch) for size in self.sizes]
-        variants = [variant for pair in trained for variant in self._on_both(*pair)]
-        if self.devices == "here" and not self._uses_gpu:
-            why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
-            nothing = functools.partial(iter, ())
-            does = "All widths on a GPU."
-            variants.append(Variant(_NO_GPU, nothing, does, unavailable=why_not))
+        """Both devices at each size."""
+        variants = (variant for size in self.sizes for variant in self._on_both(size))
         return {variant.name: variant for variant in variants}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -276,7 +269,7 @@ class CpuOrGpu(Experiment):
         hides = result.crossing.kind == "never" and second == "the GPU"
         return Verdict(
             headline=_headline(result.crossing, paying, first, second),
-            much=_describe_gain(measured, largest, second),
+            much=_describe_gain(measured, largest, first, second),
             sure=sure,
             interval=largest.gain.ends,
             edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
@@ -295,17 +288,17 @@ class CpuOrGpu(Experiment):
             return WHOLE_CPU, A_GPU
         return ONE_CORE, ALL_CORES
 
-    def _on_both(self, model: Model, batch: int) -> Iterator[Variant]:
-        before = ""
+    def _on_both(self, size: Size) -> Iterator[Variant]:
+        model, before = dense(size.width), ""
         for device in self._pair:
-            name, why_not = name_of(device.name, model.name, batch), ""
+            name, why_not = name_of(device.name, size.name, size.batch), ""
             if device is ONE_CORE and not can_keep_to_one_core():
                 why_not = "needs a system that lets a process keep to one core"
             elif device is ALL_CORES and benchmark.granted() < 2:
                 why_not = "needs more than the one core that this process may use"
             yield Variant(
                 name,
-                functools.partial(train, device, model, batch),
+                functools.partial(train, device, model, size.batch),
                 f"{model.description.capitalize()} on {device.name}.",
                 "" if why_not else before,
                 why_not,
@@ -470,17 +463,10 @@ def _headline(
     return f"Train on {second} at {places}; {tail}."
 
 
-def _describe_gain(measured: Measurement, point: Point, second: str) -> str:
-    gain = point.gain
-    fast = f"runs {units.times(gain.ratio)} times as fast"
-    if not units.is_known(gain.low, gain.high):
-        fast = "may or may not run faster"
-    elif gain.verdict == "no difference shown":
-        fast = "runs as fast"
-    elif gain.ratio < 1:
-        fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    rates = rates_behind(measured, gain)
-    return f"At {point.size.name} training {fast} on {second}{rates}."
+def _describe_gain(measured: Measurement, point: Point, first: str, second: str) -> str:
+    gain, rates = point.gain, rates_behind(measured, point.gain)
+    there = f"At {point.size.name} training on {second}"
+    return f"{there} is {gain.as_fast_as} on {first}{rates}."
 
 
 def _next(result: Result) -> str:

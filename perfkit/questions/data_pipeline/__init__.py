@@ -8,7 +8,7 @@ ceiling; cores that decode and do nothing else are the limit.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,11 +18,11 @@ import psutil
 
 from perfkit import units
 from perfkit.engine.measurement import OWN, Measurement, Variant
-from perfkit.engine.trial import REFUSED, Note, Trial, Yielded
+from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.standing import LIMITS
+from perfkit.findings.standing import LIMITS, time_shares
 from perfkit.machine import limits
 from perfkit.questions import unknown
 from perfkit.questions.base import Choice, Experiment, Folder, Range
@@ -139,13 +139,9 @@ class DataPipeline(Experiment):
                 "would mean nothing, so perfkit times nothing."
             )
 
-    def result(self, measured: Measurement) -> "Result":
-        """Which share of a step each variant waits for its batch."""
-        return Result(waits=waits_of(measured))
-
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return _judge(measured, self.race(measured), self.result(measured))
+        return _judge(measured, self.race(measured))
 
     def race(self, measured: Measurement) -> Race:
         """Which of the pipelines that may be advised is fastest."""
@@ -244,53 +240,33 @@ class Place:
 
     batch: str
     gpus: int
-    gpu_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """Which share of a step each variant waits for its batch, where that is known."""
-
-    waits: dict[str, float]
-
-
-def _places(trials: Iterable[Trial]) -> list[Place]:
-    notes = (note_as(Place, trial.notes.get("where")) for trial in trials)
-    return [place for place in notes if place]
-
-
-def _made_on(places: Iterable[Place]) -> Iterator[Fact]:
-    """Where the batches lay, and what making them took of a GPU's memory."""
-    places = tuple(places)
-    if places:
-        devices = " and ".join(sorted({place.batch for place in places}))
-        size = units.size(max(place.gpu_bytes for place in places))
-        took = f"; one took {size} of the GPU's memory"
-        on_gpu = any(place.gpus for place in places)
-        yield Fact("Batches were made on", f"{devices}{took if on_gpu else ''}")
-
-
-def _judge(measured: Measurement, race: Race, result: Result) -> Verdict:
+def _judge(measured: Measurement, race: Race) -> Verdict:
     """Say what to change in the pipeline, by how much, how sure that is."""
     best, images = race.ranked[0].variant if race.ranked else "", _images_fed(measured)
     because, facts = list[str](), list[Fact]()
     for name in dict.fromkeys((BASELINE, best)):
-        if name in result.waits:
+        if (wait := wait_of(measured, name)) is not None:
             label = f"Share of a step that waits for data, {quoted(name)}"
-            facts.append(Fact(label, units.percent(result.waits[name])))
-    places = _places(measured.trials)
+            facts.append(Fact(label, units.percent(wait)))
+    notes = (note_as(Place, trial.notes.get("where")) for trial in measured.trials)
+    places = [place for place in notes if place]
     # Where no trial saw a GPU, the processor computed the model.
     if facts and not any(place.gpus for place in places):
         because.append(_SHARED_CORES)
-    for method in _timed_methods(measured):
+    timed = (VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS)
+    for method in timed:
         if reason := method.excluded or _too_large(measured, method):
             because.append(f"{quoted(method.name)} does not count: {reason}.")
     if images:
         because.append(_READ)
         facts += _fed(images)
-    facts += _made_on(places)
+    if places:
+        devices = " and ".join(sorted({place.batch for place in places}))
+        facts.append(Fact("Batches were made on", devices))
     verdict = race.verdict(
-        warnings=tuple(_costs(measured, best, result)),
+        warnings=tuple(_costs(measured, best)),
         because=tuple(because),
         next=_next(measured, race) if race.ranked else "",
     )
@@ -319,12 +295,12 @@ def _next(measured: Measurement, race: Race) -> str:
     return ""
 
 
-def _costs(measured: Measurement, best: str, result: Result) -> Iterator[str]:
+def _costs(measured: Measurement, best: str) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
     images, method = _images_fed(measured), VARIANTS.get(best)
     if not images or method is None:
         return
-    if method.in_model and best not in result.waits:
+    if method.in_model and wait_of(measured, best) is None:
         yield (
             f"{quoted(best)} leaves mirroring and brightening to the model, which did "
             "not run here."
@@ -356,11 +332,6 @@ def _fed(images: Fed) -> Iterator[Fact]:
         yield Fact("Images left out", f"{', '.join(counts)} ({names})")
 
 
-def _timed_methods(measured: Measurement) -> list[Method]:
-    """The variants that feed a model and were timed."""
-    return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
-
-
 def _too_large(measured: Measurement, method: Method) -> str:
     """Say why a cache cannot hold all images there are; "" where it can."""
     images, memory = _images_fed(measured), note_as(float, measured.notes.get("memory"))
@@ -375,14 +346,6 @@ def _too_large(measured: Measurement, method: Method) -> str:
     )
 
 
-def waits_of(measured: Measurement) -> dict[str, float]:
-    """The share of each variant's steps that waits for data, by its name."""
-    waited, spent = dict[str, float](), dict[str, float]()
-    for trial in measured.trials:
-        if trial.outcome == "completed" and "input" in trial.parts:
-            name = trial.variant
-            # The first tick traces the step.
-            waited[name] = waited.get(name, 0.0) + sum(trial.parts["input"][1:])
-            seconds = sum(ended - began for began, ended, _ in trial.worked[1:])
-            spent[name] = spent.get(name, 0.0) + seconds
-    return {name: waited[name] / total for name, total in spent.items() if total}
+def wait_of(measured: Measurement, name: str) -> float | None:
+    """The share of a variant's steps that waits for data; None where none was told."""
+    return time_shares(measured.trials_of(name)).get("input")

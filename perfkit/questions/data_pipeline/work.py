@@ -270,8 +270,11 @@ def _steps(
     pipeline: Iterable[Any], task: Task, step: Step, *, is_timed: bool
 ) -> Iterator[Tick | Note]:
     batches = iter(pipeline)
-    first, where = _first_batch(batches)
-    step(*first)
+    images, labels = next(batches)
+    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
+    place = device.rpartition("device:")[2]
+    where = {"batch": place, "gpus": len(tf.config.list_logical_devices("GPU"))}
+    step(images, labels)
     yield Tick(task.batch, {"input": 0.0} if is_timed else {})
     yield Note("where", where)
     while True:
@@ -297,21 +300,3 @@ def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> None:
     batches = iter(pipeline)
     for _ in range(len(task.images.paths) // task.batch + 1):
         next(batches)
-
-
-def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
-    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
-    devices = tf.config.list_logical_devices("GPU")
-    gpus = [gpu.name.partition("device:")[2] for gpu in devices]
-    for gpu in gpus:
-        tf.config.experimental.reset_memory_stats(gpu)
-    memory = tf.config.experimental.get_memory_info
-    before = sum(memory(gpu)["current"] for gpu in gpus)
-    batch = next(batches)
-    images = batch[0]
-    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
-    return batch, {
-        "batch": device.rpartition("device:")[2],
-        "gpus": len(gpus),
-        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
-    }

@@ -1,7 +1,7 @@
 """How fast is each part of this machine, and which one is weak?
 
-The suspect: one part (the interpreter, memory, the disk, decoding, arithmetic, the way
-to the GPU) is slower than such a part should be, and everything waits for it.
+The suspect: one part (memory, the disk, decoding, arithmetic, the way to the GPU) is
+slower than such a part should be, and everything waits for it.
 The test: give each part work of a known size and nothing else, and compare its rate
 with what the part could do in theory, where that is known.
 

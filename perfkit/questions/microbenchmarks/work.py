@@ -112,33 +112,6 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     yield from decoding.limit(recall(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
-_ELEMENTS = 100_000
-
-
-def element_loop() -> Iterator[Yielded]:
-    """Square and add the elements of an array in a loop of Python."""
-    array = np.linspace(0, 1, _ELEMENTS // 10, dtype="float32")
-
-    def call() -> float:
-        total = 0.0
-        for value in array:
-            total += value * value
-        return total
-
-    yield from repeated(call, len(array))
-
-
-def vectorised() -> Iterator[Yielded]:
-    """Square and add the same elements in one call."""
-    array = np.linspace(0, 1, _ELEMENTS, dtype="float32")
-    squares = np.empty_like(array)
-
-    def call() -> object:
-        return np.multiply(array, array, out=squares).sum()
-
-    yield from repeated(call, len(array))
-
-
 def flop(rows: int) -> int:
     """Multiplications and additions in the product of two square matrices."""
     return 2 * rows**3
@@ -161,11 +134,9 @@ def product(*, numpy: bool, one_core: bool) -> Iterator[Yielded]:
     yield from repeated(call, flop(rows))
 
 
-def copy(*, one_core: bool) -> Iterator[Yielded]:
+def copy() -> Iterator[Yielded]:
     """Copy one array onto another; what is read and what is written both count."""
-    if one_core:
-        on_one_core()
-    workers = 1 if one_core else benchmark.granted()
+    workers = benchmark.granted()
     # What is available changes from moment to moment, and both must be as long. They
     # are written once, so that the pages are there before anything is timed.
     size = benchmark.array_bytes()
@@ -178,10 +149,7 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
             # NumPy lets other threads run while it copies.
             list(pool.map(lambda part: np.copyto(*part), parts))
 
-        call: Callable[[], object] = copy_parts
-        if one_core:
-            call = functools.partial(np.copyto, target, source)
-        yield from repeated(call, 2 * len(source))
+        yield from repeated(copy_parts, 2 * len(source))
 
 
 _CHUNK = 1 << 20
@@ -205,22 +173,15 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def benchmarks(folder: str) -> tuple[Benchmark, ...]:
     """All but those of a GPU; the data to read lie in ``folder``, "" for some made."""
-    squaring = "squaring and adding float32 in"
+    size = units.size(benchmark.array_bytes())
     return (
-        Benchmark(
-            *("arrays", "loop over an array", "elements"),
-            f"{squaring} Python",
-            element_loop,
-        ),
-        Benchmark(
-            *("arrays", "the same in NumPy", "elements"),
-            f"{squaring} two calls",
-            vectorised,
-        ),
         _product(NUMPY_ONE, one_core=True, numpy=True),
         _product(BASELINE, numpy=True),
-        _copy("memory copy, 1 core", one_core=True),
-        _copy("memory copy"),
+        Benchmark(
+            *("memory", "memory copy", "B"),
+            f"copying {size}; bytes read and written count",
+            copy,
+        ),
         Benchmark(
             *("disk", DATA_DISK, "B", "reading"),
             functools.partial(read, folder),
@@ -250,17 +211,6 @@ def _product(name: str, *, one_core: bool = False, numpy: bool = False) -> Bench
     )
 
 
-def _copy(name: str, *, one_core: bool = False) -> Benchmark:
-    # One core rarely fills the memory's lanes.
-    size = units.size(benchmark.array_bytes())
-    return Benchmark(
-        *("memory", name, "B"),
-        f"copying {size}; bytes read and written count",
-        functools.partial(copy, one_core=one_core),
-        one_core=one_core,
-    )
-
-
 def _decode(name: str, *, one_core: bool = False) -> Benchmark:
     return Benchmark(
         *("images", name, "images"),
@@ -276,16 +226,6 @@ _BLOCK = 1 << 30
 _KINDS = ("float32", "TF32", "float16", "bfloat16")
 PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
 GPU_MEMORY = "GPU memory"
-
-
-def launch() -> Iterator[Yielded]:
-    """Add two numbers on the GPU and wait for it, one after another."""
-    # What is timed is so short that looking up a name of ``later`` would show.
-    import tensorflow as tf
-
-    with on_gpu():
-        one = tf.constant(1.0)
-        yield from repeated(lambda: tf.add(one, one).numpy(), 1)
 
 
 def gpu_memory() -> Iterator[Yielded]:
@@ -336,9 +276,6 @@ def transfer(source: str, target: str) -> Iterator[Yielded]:
 
 _benchmark = functools.partial(Benchmark, "GPU", tensorflow=True)
 GPU_BENCHMARKS = (
-    _benchmark(
-        "GPU launch", "calls", "adding two numbers and reading the result", launch
-    ),
     _benchmark(
         *(GPU_MEMORY, "B"),
         "writing a block of 1 GB from another; bytes read and written count",

@@ -153,7 +153,7 @@ class MixedPrecision(Experiment):
             f"Expected of {quoted(name)}: {outlook.expect}, because {outlook.because}."
             for name, outlook in expected.items()
         )
-        facts = tuple(_facts(measured, result, expected))
+        facts = tuple(_facts(result))
         if not race.won:
             return race.verdict(because=because, facts=facts)
         name = _CALLED[race.winner]
@@ -399,16 +399,7 @@ _ALIKE: dict[Alike, str] = {
 }
 
 
-def _facts(
-    measured: Measurement,
-    result: PrecisionResult,
-    expected: Mapping[str, formats.Expectation],
-) -> Iterator[Fact]:
-    compared = {c.variant: c for c in measured.comparisons}
-    for name, outlook in expected.items():
-        if ratio := compared.get(name):
-            label = f"{name}: expected, then seen"
-            yield Fact(label, f"{outlook.expect}, {ratio.judgement}", ratio.ends)
+def _facts(result: PrecisionResult) -> Iterator[Fact]:
     for pair in result.pairs:
         label = f"Loss of {pair.precision}, minus that of {FLOAT32}"
         if pair.lost:

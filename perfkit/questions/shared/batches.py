@@ -54,8 +54,6 @@ def _first_gpu() -> list[str]:
     return [gpu.name.partition("device:")[2] for gpu in gpus]
 
 
-# Longer than any trial: what the end of an epoch costs is another question.
-_ENDLESS = 10**9
 # Steps after which a training holds all that it will ever hold.
 STEPS_TO_FILL = 3
 # No machine has as much memory.
@@ -66,7 +64,7 @@ _DIFFERENT = 64
 
 
 def training(
-    name: str, batch: int, steps: int = _ENDLESS, precision: str = FLOAT32
+    name: str, batch: int, steps: int = loops.ENDLESS, precision: str = FLOAT32
 ) -> Iterator[Yielded]:
     """Train a fresh network with ``fit`` on one batch, which is in memory.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import time
@@ -14,7 +15,7 @@ from perfkit.questions.shared import keras, tf
 from perfkit.questions.shared.models import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -26,22 +27,8 @@ if TYPE_CHECKING:
 
 Told = Tick | Pause | Note
 NOTE = "traces"
-
-
-@dataclass
-class Traces:
-    """Counts the traces of one function, and its calls, which the caller tells."""
-
-    steps: int = 0
-    count: int = 0
-
-    def step(self, count: int = 1) -> None:
-        """Note that the function was called ``count`` times."""
-        self.steps += count
-
-    def trace(self) -> None:
-        """Note a trace; called from within the traced body."""
-        self.count += 1
+# Steps of an epoch longer than any trial: what its end costs is another question.
+ENDLESS = 10**9
 
 
 def described(argument: Any) -> str:
@@ -53,17 +40,6 @@ def described(argument: Any) -> str:
     # PyTorch writes "torch.float32".
     dtype = getattr(argument.dtype, "name", str(argument.dtype).rpartition(".")[2])
     return f"{dtype}[{', '.join(sizes)}]"
-
-
-def with_notes(ticks: Iterable[Told], traces: Traces) -> Iterator[Told]:
-    """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
-    passed, due = 0, 1
-    for tick in ticks:
-        yield tick
-        passed += isinstance(tick, Tick)
-        if passed >= due:
-            yield Note(NOTE, {"steps": traces.steps, "traces": traces.count})
-            due *= 2
 
 
 def eager(
@@ -86,9 +62,7 @@ def loop(batches: Any, step: Any) -> Iterator[int]:
 
 def traced(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with a step that is a ``tf.function``, with ``options`` as of that."""
-    traces = Traces()
-    step = compiled(with_traces(step_of(network), traces), **options)
-    yield from looped(job, step, traces)
+    yield from looped(job, step_of(network), functools.partial(compiled, **options))
 
 
 def compiled(step: Any, **options: Any) -> Any:
@@ -98,29 +72,41 @@ def compiled(step: Any, **options: Any) -> Any:
 
 
 def looped(
-    job: Job, step: Callable[..., Any], traces: Traces, loop: Loop = loop
+    job: Job,
+    plain: Callable[..., Any],
+    graph: Callable[[Any], Any],
+    loop: Loop = loop,
 ) -> Iterator[Yielded]:
-    """Make one step after another, and tell of its traces."""
+    """Make steps of a graph, and tell of its traces after tick 1, 2, 4 and so on.
 
-    def steps() -> Iterator[int]:
-        for examples in loop(job.batches(), step):
-            traces.step()
-            yield examples
+    ``graph`` makes it of the plain step, or gives that back.
+    """
+    counts = {"steps": 0, "traces": 0}
 
-    yield READY
-    yield from with_notes(every(steps(), sync=wait), traces)
+    def trace() -> None:
+        counts["traces"] += 1
 
-
-def with_traces(plain: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
-    """Give a step that tells of its traces, and is the same in all else."""
     # AutoGraph rewrites what a user's step calls, and must not rewrite this.
-    tell = tf.autograph.experimental.do_not_convert(traces.trace)
+    tell = tf.autograph.experimental.do_not_convert(trace)
 
     def body(*batch: Any) -> Any:
         tell()
         return plain(*batch)
 
-    return body
+    def steps() -> Iterator[int]:
+        for examples in loop(job.batches(), step):
+            counts["steps"] += 1
+            yield examples
+
+    step = graph(body)
+    yield READY
+    passed, due = 0, 1
+    for tick in every(steps(), sync=wait):
+        yield tick
+        passed += isinstance(tick, Tick)
+        if passed >= due:
+            yield Note(NOTE, dict(counts))
+            due *= 2
 
 
 def step_of(network: keras.Model, optimizer: Any = None) -> Step:
@@ -204,13 +190,12 @@ def ticks(
     *,
     examples: int,
     sync: Callable[[], object] = lambda: None,
-    stepped: Callable[[int], object] = lambda steps: None,
 ) -> Iterator[Told]:
     """Run ``fit`` and yield a tick whenever one is long enough.
 
     ``fit`` calls ``model.fit`` with the callback it is given among the others, on so
     many ``examples`` in a batch. ``sync`` waits for the device, just before a tick
-    ends; ``stepped`` is told how many steps were made, each time some are.
+    ends.
     """
     turnstile = Turnstile()
     reached = steps = 0
@@ -224,9 +209,7 @@ def ticks(
     def reach(batch: int, logs: Any) -> None:
         nonlocal reached, steps
         # An execution may hold several steps.
-        made, reached = batch + 1 - reached, batch + 1
-        steps += made
-        stepped(made)
+        steps, reached = steps + batch + 1 - reached, batch + 1
         if time.perf_counter() >= due:
             end()
 

@@ -146,15 +146,15 @@ _SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
 def pictures() -> tf.data.Dataset:
     """A data set of JPEG files in memory, each with its label; none is decoded yet."""
     order = np.arange(_PICTURES) % _DIFFERENT
-    files = tf.constant([smooth_jpeg(seed, _SIDE) for seed in range(_DIFFERENT)])
+    files = tf.constant([smooth_jpeg(seed) for seed in range(_DIFFERENT)])
     labels = order % _CLASSES
     return tf.data.Dataset.from_tensor_slices((tf.gather(files, order), labels))
 
 
-def smooth_jpeg(seed: int, side: int) -> bytes:
+def smooth_jpeg(seed: int) -> bytes:
     """Encode smooth noise, which takes about as long to decode as a photograph."""
-    rough = np.random.default_rng(seed).random((side // 16, side // 16, 3))
-    smooth = tf.image.resize(255 * rough, (side, side), method="bicubic")
+    rough = np.random.default_rng(seed).random((_SIDE // 16, _SIDE // 16, 3))
+    smooth = tf.image.resize(255 * rough, (_SIDE, _SIDE), method="bicubic")
     picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
     encoded: bytes = tf.io.encode_jpeg(picture, quality=95).numpy()
     return encoded

@@ -18,8 +18,6 @@ FLOAT32, NO_TF32 = "float32", "float32 without TF32"
 BFLOAT16, FLOAT16, FLOAT64 = "mixed_bfloat16", "mixed_float16", "float64"
 # The policies whose layers compute in another dtype than they keep their weights in.
 _MIXED = {BFLOAT16: "bfloat16", FLOAT16: "float16"}
-# Tells oneDNN how much of a processor it may use.
-INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
 
 
 @dataclass(frozen=True)
@@ -105,14 +103,12 @@ PRECISIONS = {
 class Hardware:
     """What decides which precision is fast; None where it is not known.
 
-    ``gpu`` is the name of the one that computes, "" for none; ``allowed`` is the most
-    that oneDNN may use of the processor, where somebody set it.
+    ``gpu`` is the name of the one that computes, "" for none.
     """
 
     instructions: tuple[str, ...] | None = None
     gpu: str = ""
     capability: tuple[int, ...] | None = None
-    allowed: str = ""
 
     @property
     def gpu_name(self) -> str:
@@ -152,7 +148,6 @@ def hardware_of(
         # Which of several unlike ones computes is not always known.
         gpu=gpu.name if gpu else "GPU" if visible is None else "",
         capability=tuple(map(int, version.split("."))) if version else None,
-        allowed=environment.get(INSTRUCTIONS, ""),
     )
 
 
@@ -213,8 +208,6 @@ def _on_cpu(precision: Precision, hardware: Hardware) -> tuple[Expect, str]:
         return _with_more_bits(precision)
     if hardware.instructions is None:
         return "open", "the processor's instruction sets are not known"
-    if hardware.allowed:
-        return "open", f"{INSTRUCTIONS} is set, so the processor may do less"
     if "amx_bf16" in hardware.instructions:
         return "faster", "the processor has amx_bf16, which multiplies whole tiles"
     for name in ("avx512_bf16", "bf16"):

@@ -96,14 +96,9 @@ def _to_bfloat16(array):
     return array.astype(tf.bfloat16.as_numpy_dtype).astype(np.float32)
 
 
-def _to_6_bits(array):
-    mantissa, exponent = np.frexp(array)
-    return np.ldexp(np.round(mantissa * 8) / 8, exponent)
-
-
 @pytest.mark.parametrize(
     ("precision", "cut"),
-    [("float32", np.float16), ("tf32", _to_bfloat16), ("bfloat16", _to_6_bits)],
+    [("float32", np.float16), ("tf32", _to_bfloat16)],
 )
 def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
     problem = Problem(batch=2, side=12, channels=16, filters=8)
@@ -118,10 +113,8 @@ def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
 def test_the_obvious_work_is_counted():
     problem = Problem(batch=8, side=56, channels=64, filters=64)
     assert problem.flops * 8 == 2 * 8 * 56 * 56 * 64 * 64 * 9
-    conv2d, short = VARIANTS["conv2d"], VARIANTS["conv2d bfloat16"]
     images, kernel = 2 * 8 * 56 * 56 * 64, 9 * 64 * 64
-    assert conv2d.traffic(problem) * 8 == 4 * (images + kernel)
-    assert short.traffic(problem) * 2 == conv2d.traffic(problem)
+    assert problem.traffic * 8 == 4 * (images + kernel)
 
 
 SMALL = Problem(side=8)

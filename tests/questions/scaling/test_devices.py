@@ -15,7 +15,7 @@ JOB = Job(model="tiny-dense", kind=LOGICAL, count=2, batch=6)
 TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
 
 
-def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
+def test_two_logical_devices_hold_their_shares():
     def look(tf):
         places = work.claim_devices(JOB)
         strategy = work.mirrored(places)
@@ -23,13 +23,11 @@ def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
         parts = strategy.experimental_local_results(features)
         ends = strategy.experimental_local_results(labels)
         whole, _ = JOB.examples(JOB.batch)
-        decoded, answers = next(iter(work.decoded(JOB)))
         return {
             "places": places,
             "devices": [part.device[-5:] for part in parts],
             "shapes": [tuple(part.shape) for part in (*parts, *ends)],
             "whole": bool((tf.concat(parts, 0).numpy() == whole).all()),
-            "fed": [tuple(decoded.shape), tuple(answers.shape)],
         }
 
     assert perfkit.fresh(look) == {
@@ -37,7 +35,6 @@ def test_two_logical_devices_hold_their_shares_and_a_pipeline_feeds_both():
         "devices": ["CPU:0", "CPU:1"],
         "shapes": [(3, 100), (3, 100), (3,), (3,)],
         "whole": True,
-        "fed": [(6, 100), (6,)],
     }
 
 

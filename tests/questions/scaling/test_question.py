@@ -10,7 +10,6 @@ from perfkit.engine.trial import REFUSED, Pause, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions import experiment
 from perfkit.questions.scaling import (
-    FED,
     GPU,
     LOGICAL,
     OWN,
@@ -25,22 +24,21 @@ from tests.questions.races import sayings
 
 SMALL = Scaling(on="logical", devices=2, model="dense", batch=8)
 SHARE = 32
-# Seconds: of a step's arithmetic on one device, of the strategy, of summing the
-# gradients of two devices or more, and what input adds to a step of one device.
-STEP, STRATEGY_S, SUM_S, INPUT_S = 0.010, 0.0005, 0.004, 0.001
+# Seconds: of a step's arithmetic on one device, of the strategy, and of summing the
+# gradients of two devices or more.
+STEP, STRATEGY_S, SUM_S = 0.010, 0.0005, 0.004
 WHOLE = STEP + STRATEGY_S + SUM_S
 
 verdict, _ = sayings("scaling")
 
 
-def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
-    """Examples and seconds of a step by variant; input has to come n times as fast."""
+def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S):
+    """Examples and seconds of a step by variant."""
     timed = {}
     for count in counts:
         batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
         whole = alone + (summing if count > 1 else 0.0)
         timed[name_of(kind, count)] = batch, whole
-        timed[name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
         if count == 1:
             timed[name_of(kind, count, STRATEGY)] = batch, STEP + STRATEGY_S
         else:
@@ -69,8 +67,8 @@ def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, p
     variants = variants_of(devices=2).values()
     one, two = "1 logical device", "2 logical devices"
     assert [(variant.name, variant.against) for variant in variants] == [
-        *((one, one), (f"{one}, strategy", one), (f"{one}, fed", one)),
-        *((two, one), (f"{two}, own gradients", two), (f"{two}, fed", two)),
+        *((one, one), (f"{one}, strategy", one)),
+        *((two, one), (f"{two}, own gradients", two)),
     ]
 
 
@@ -96,7 +94,7 @@ def test_several_gpus_have_one_ratio_and_code_to_type():
 
 RENT = "Run this on a machine with several GPUs before you pay for them."
 MORE = "Give the run more seconds: no trial reached steady steps."
-QUICK = {"summing": 0.0, "feeding": 0.0}
+QUICK = {"summing": 0.0}
 NUMBERS = {"1 GPU": (32, 0.010), "2 GPUs": (64, 0.011), "4 GPUs": (128, 0.013)}
 AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
 
@@ -104,7 +102,7 @@ AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
 @pytest.mark.parametrize(
     ("timed", "headline", "winner", "next"),
     [
-        (steps(summing=0.1, feeding=0.0), "Train on one GPU: 4 GPUs are slower.", "",
+        (steps(summing=0.1), "Train on one GPU: 4 GPUs are slower.", "",
          ""),
         (steps(**QUICK), "Train on 4 GPUs.", "4 GPUs", ""),
         (NUMBERS | SLOW, "Train on 4 GPUs.", "4 GPUs", ""),
@@ -144,7 +142,7 @@ def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
     assert (hidden.value, hidden.interval) == ("none shown", "")
 
 
-@pytest.mark.parametrize("way", ["", STRATEGY, FED, OWN])
+@pytest.mark.parametrize("way", ["", STRATEGY, OWN])
 def test_every_way_trains(way):
     name = name_of(LOGICAL, 1 if way == STRATEGY else 2, way)
     variant = SMALL.make_variants()[name]
@@ -163,7 +161,7 @@ def test_preparing_refuses_what_learns_otherwise(gpus):
     assert perfkit.fresh(lambda tf: prepare(SMALL)) == {}
     normal = Scaling(devices=2, model="small-resnet", batch=4)
     refused = perfkit.fresh(lambda tf: prepare(normal))
-    ways = ("", ", own gradients", ", fed")
+    ways = ("", ", own gradients")
     assert set(refused) == {f"2 logical devices{way}" for way in ways}
     reason = refused["2 logical devices"]
     assert "BatchNormalization sees only one device's share" in reason

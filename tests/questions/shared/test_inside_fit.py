@@ -38,12 +38,12 @@ def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
 
 
 def test_fit_stands_still_while_a_tick_is_looked_at_and_its_thread_ends_with_it():
-    made, heard, waited = [], 0, []
-    more = {"stepped": made.append, "sync": lambda: waited.append(1)}
-    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, **more)
+    network, heard, waited = compiled(), 0, []
+    fit = fitting(network, 10**6)
+    ticks = loops.ticks(fit, examples=8, sync=lambda: waited.append(1))
     for number, tick in enumerate(itertools.islice(ticks, 5), start=1):
         heard += tick.examples
-        assert sum(made) * 8 == heard
+        assert int(network.optimizer.iterations) * 8 == heard
         assert len(waited) == number
     assert any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
     ticks.close()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfkit.engine.trial import Note, Tick
-from perfkit.questions.execution_mode import VARIANTS, prepared
+from perfkit.questions.execution_mode import VARIANTS
 from perfkit.questions.shared import loops
 from perfkit.questions.shared.loops import Job
 
@@ -30,7 +30,6 @@ def _a_tick_for_every_step(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "steps", "traces"),
     [
-        ("fit", 4, 1),
         ("Python number", 4, 4),
         ("number as tensor", 4, 1),
         ("changing shapes", 4, 4),
@@ -43,14 +42,6 @@ def _a_tick_for_every_step(monkeypatch):
 )
 def test_a_way_is_traced_as_often_as_its_arguments_ask_for(name, steps, traces):
     assert told(name, steps) == {"steps": steps, "traces": traces}
-
-
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_fit_leaves_the_batch_size_open_and_traces_no_ragged_batch_anew(jit_compile):
-    network = JOB.network()
-    traces = prepared(JOB, network, jit_compile=jit_compile)
-    network.fit(*JOB.examples(20), batch_size=8, epochs=2, verbose=0)
-    assert traces.count == 1
 
 
 def test_batches_come_again_in_the_same_order_as_often_as_the_job_has_steps():

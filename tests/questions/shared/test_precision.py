@@ -2,7 +2,6 @@ import pytest
 
 import perfkit
 from perfkit.machine.record import Gpu
-from perfkit.questions.shared import precision
 from perfkit.questions.shared.models import MODELS
 from perfkit.questions.shared.precision import (
     NO_TF32,
@@ -41,8 +40,8 @@ BF16 = (*AVX512, "avx512_bf16")
 AMX = (*BF16, "amx_bf16", "amx_int8", "amx_tile", "avx512_fp16")
 
 
-def with_cores(instructions, **environment):
-    return hardware_of(instructions, (), environment)
+def with_cores(instructions):
+    return hardware_of(instructions, (), {})
 
 
 def with_card(capability, name="NVIDIA Thing"):
@@ -50,7 +49,6 @@ def with_card(capability, name="NVIDIA Thing"):
 
 
 GTX = with_card("7.5", "NVIDIA GeForce GTX 1650")
-LIMITED = with_cores(AMX, **{precision.INSTRUCTIONS: "AVX2"})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,6 @@ LIMITED = with_cores(AMX, **{precision.INSTRUCTIONS: "AVX2"})
         ("mixed_bfloat16", with_cores(AMX), "faster", "has amx_bf16, which multiplies"),
         ("mixed_bfloat16", with_cores(BF16), "open", "has avx512_bf16 but no amx_bf16"),
         ("mixed_bfloat16", with_cores(AVX512), "slower", "no instructions for bfloat"),
-        ("mixed_bfloat16", LIMITED, "open", f"{precision.INSTRUCTIONS} is set, so"),
         ("float64", with_cores(AMX), "slower", "each number takes twice the"),
         (NO_TF32, with_card("8.0"), "slower", "runs without the Tensor Cores"),
         ("mixed_float16", with_card("6.1"), "open", "6.1) has no Tensor Cores, but"),
