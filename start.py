@@ -95,8 +95,7 @@ This folder has everything for {}.
 Windows takes linux-x86_64, in the terminal of WSL2.
 """
 
-# What this becomes, and the options that come before the user's own. Tests run side by
-# side on all cores, then those that measure alone: tests/conftest.py.
+# What this becomes, and the options that come before the user's own.
 RUNS = {
     "lab": ("perfkit", ["lab"]),
     "test": ("pytest", ["-n", "auto", "--dist", "worksteal", "--durations", "10"]),

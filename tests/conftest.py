@@ -1,13 +1,8 @@
-"""What several folders of tests share, and in which order tests run.
-
-Side by side (``-n``) pytest's workers take the tests that measure nothing. Once these
-are through, the process that started them runs those that measure, one by one.
-"""
+"""What several folders of tests share."""
 
 import contextlib
 import functools
 import importlib
-import itertools
 import math
 import os
 import re
@@ -21,20 +16,10 @@ import cloudpickle
 import pytest
 
 import perfkit.questions
-from perfkit.engine.alone import lock_file
 from perfkit.machine.limits import cores_granted
 
 # A worker that has loaded TensorFlow holds most of a gigabyte.
 MOST_WORKERS = 8
-# The files of the chosen tests that measure, as the workers have found.
-ALONE = pytest.StashKey[list[str]]()
-# What tests are marked with that use a fixture, directly or not.
-MARKS = {
-    "browser": ("browser",),
-    "lab": ("measures",),
-    "executed": ("measures",),
-    "small_run": ("measures",),
-}
 GUILTY = Path(__file__).parent / "guilty"
 # Findings made by hand, `made.finding()`, for all who read findings.
 sys.path.append(str(Path(__file__).parent / "findings"))
@@ -58,7 +43,7 @@ def pytest_configure(config):
     if is_worker(config):
         # It ignores interrupts, and so would all that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        # Whatever measures here takes the lock in this folder, and nobody waits for it.
+        # What measures takes a lock in this folder, so only tests of one worker wait.
         os.environ["TMPDIR"] = tempfile.tempdir = config.workerinput["tmp"]
 
 
@@ -71,69 +56,18 @@ def pytest_configure_node(node):
 
 
 def pytest_itemcollected(item):
-    for fixture in MARKS.keys() & set(item.fixturenames):
-        for mark in MARKS[fixture]:
-            item.add_marker(mark)
+    if "browser" in item.fixturenames:
+        item.add_marker("browser")
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config, items):
-    leave_out(config, items)
-    alone = [item for item in items if item.get_closest_marker("measures")]
-    if is_worker(config):
-        config.workeroutput["alone"] = sorted({str(item.path) for item in alone})
-        items[:] = [item for item in items if item not in alone]
-    elif config.pluginmanager.hasplugin("dsession"):
-        items[:] = alone
-
-
-def leave_out(config, items):
     """Deselect what takes minutes or a GPU, unless ``-m`` names it."""
     names = {"gpu", "slow"} - set(re.findall(r"\w+", config.option.markexpr))
     left = [item for item in items if any(map(item.get_closest_marker, names))]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    node.config.stash[ALONE] = getattr(node, "workeroutput", {}).get("alone", [])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session):
-    result = yield
-    if session.config.stash.get(ALONE, []):
-        run_alone(session)
-    return result
-
-
-def run_alone(session):
-    """Run what measures in this process, after its workers have ended."""
-    beside = session.testscollected
-    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
-        reporter.ensure_newline()
-    args = session.config.args
-    if not any("::" in arg for arg in args):
-        # The other files need not be imported again, with all that they import.
-        args = session.config.stash[ALONE]
-    session.perform_collect(args)
-    session.testscollected += beside
-    for item, following in itertools.zip_longest(session.items, session.items[1:]):
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-
-
-@pytest.fixture(autouse=True)
-def _measures_only_if_marked(request):
-    yield
-    if is_worker(request.config) and lock_file().exists():
-        lock_file().unlink()
-        pytest.fail("This test measures: mark it `measures`, so that it runs alone.")
 
 
 @contextlib.contextmanager

@@ -182,7 +182,6 @@ def test_show_writes_a_saved_finding_and_draws_its_chart(tmp_path, capsys):
     assert f"Cannot write {where}" in capsys.readouterr().err
 
 
-@pytest.mark.measures
 def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     parent, child = pty.openpty()
     line = "run napping --budget 3 --out kept --json out.json"
@@ -209,14 +208,12 @@ def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     assert json.loads(kept.read_text()) == written
 
 
-@pytest.mark.measures
 def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
     out, err = ended(start("run napping --budget 2 --fails", tmp_path), 1)
     assert "it was told to fail" in out
     assert "Traceback" not in out + err
 
 
-@pytest.mark.measures
 def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run = start("run napping --budget 30 --json out.json", tmp_path)
     folder = tmp_path / "perfkit-findings"
@@ -243,7 +240,6 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
     assert capsys.readouterr().err == said
 
 
-@pytest.mark.measures
 def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
     run = start("run napping --dreams --bed .", tmp_path)
     # It prepares, and would do so for ever.
@@ -254,7 +250,6 @@ def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
     assert err == "perfkit: stopped before a trial ended, so nothing was kept.\n"
 
 
-@pytest.mark.measures
 @pytest.mark.fault("findings", "read-only", sees="The verdict, and why no file.")
 def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
     (tmp_path / "kept").touch()

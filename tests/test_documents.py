@@ -45,7 +45,6 @@ def pixel_scaling(tmp_path, monkeypatch):
         yield module
 
 
-@pytest.mark.measures
 def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_path):
     assert perfkit.experiments()["pixel-scaling"] is pixel_scaling.PixelScaling
     finding = perfkit.run("pixel-scaling", side=64, budget=3, folder=tmp_path)

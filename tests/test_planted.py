@@ -88,7 +88,6 @@ def leaks(texts):
             yield what, text[max(0, at - 80) : at + 80]
 
 
-@pytest.mark.measures
 def test_a_finding_tells_no_folder_not_even_in_what_a_trial_raised(home, tmp_path):
     session = Session(Leaky(where=str(home)), budget=2, folder=tmp_path / "out")
     for _ in session.events():
@@ -99,7 +98,6 @@ def test_a_finding_tells_no_folder_not_even_in_what_a_trial_raised(home, tmp_pat
     assert list(leaks(shared(found, tmp_path))) == []
 
 
-@pytest.mark.measures
 def test_a_diagnosis_tells_neither_arguments_nor_names_of_files(home, tmp_path):
     (home / "train.py").write_text(SCRIPT)
     # What loading takes is no part of so small a budget.

@@ -72,7 +72,6 @@ def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
         perfkit.run("napping", budget=budget)
 
 
-@pytest.mark.measures
 def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
     finding = perfkit.run("napping", budget=2, guess="awake", folder=tmp_path, batch=4)
     assert finding.parameters["batch"] == 4

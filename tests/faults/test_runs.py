@@ -175,7 +175,6 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
     assert list(Path(temporary).glob("perfkit-launcher-*")) == []
 
 
-@pytest.mark.measures
 @pytest.mark.parametrize("more", [[], ["--panel"]], ids=["sessions", "a panel"])
 def test_run_after_run_nothing_is_left_open_alive_or_lying_about(more):
     done = subprocess.run(

@@ -19,7 +19,7 @@ from perfkit.engine.processes import in_process
 from perfkit.engine.trial import Note
 from perfkit.machine.nvml import READINGS, GpuReader
 
-pytestmark = [pytest.mark.gpu, pytest.mark.measures]
+pytestmark = pytest.mark.gpu
 KEPT = Path("artifacts/gpu")
 
 

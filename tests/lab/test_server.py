@@ -9,7 +9,6 @@ import pytest
 from tests.lab.server import running_lab
 
 # Two servers that start at once may reach for one port.
-pytestmark = pytest.mark.measures
 SHIPPED = Path(__file__).resolve().parents[2] / "notebooks"
 OTHER_KERNEL = {
     "argv": ["/nowhere/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],

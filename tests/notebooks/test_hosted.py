@@ -55,7 +55,6 @@ def test_its_script_is_written_and_its_panel_shown(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.measures
 def test_all_of_it_runs_and_leaves_one_page_of_both_answers(tmp_path):
     shown = executed(tmp_path, "perfkit", "%%writefile")
     assert "error" not in {output.output_type for output in shown}

@@ -79,7 +79,6 @@ def test_a_replay_tells_every_tick_and_sample_and_what_was_measured(tmp_path):
     assert finished.measurement.timings == made.timings
 
 
-@pytest.mark.measures
 def test_a_variable_turns_every_run_into_a_replay(folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(experiments_replay, "BROUGHT", folder)

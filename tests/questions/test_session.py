@@ -12,8 +12,6 @@ from perfkit.findings import store
 from perfkit.questions.session import Session
 from tests.questions.toy import InAFolder, Loops, NoRoom, SlowToPrepare, Stuck
 
-pytestmark = pytest.mark.measures
-
 
 @pytest.fixture(scope="module")
 def heard(tmp_path_factory):

@@ -113,7 +113,6 @@ def test_notes_that_make_no_sense_say_nothing(note):
     assert (found.memory, found.search) == ((), None)
 
 
-@pytest.mark.measures
 def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypatch):
     monkeypatch.setattr("perfkit.engine.plan._LEAST_S", 6.0)
     asked = {"model": "tiny-dense", "smallest": 2, "largest": 64, "sizes": 2}

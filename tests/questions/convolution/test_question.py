@@ -125,7 +125,6 @@ def test_one_round_leaves_open_what_holds_a_way_up():
     assert '"conv2d" is' not in facts(rates, rounds=1)
 
 
-@pytest.mark.measures
 def test_a_run_shows_what_is_wrong_and_times_the_rest(tmp_path):
     # With so many images loops in Python are too slow to be timed.
     size = SMALL | {"batch": 16, "side": 34, "channels": 16, "filters": 16}

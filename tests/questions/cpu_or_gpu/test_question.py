@@ -74,7 +74,6 @@ def test_noise_and_too_few_widths_leave_it_open():
     assert found.sure == few.sure == "not known yet"
 
 
-@pytest.mark.measures
 def test_a_short_run_ends_with_a_verdict(tmp_path, gpus):
     asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
     found = run(asked, budget=8, folder=tmp_path)

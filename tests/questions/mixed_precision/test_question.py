@@ -211,7 +211,6 @@ def has(yielded):
     return getattr(yielded, "name", "") == CURVE
 
 
-@pytest.mark.measures
 def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     asked = {"model": "tiny-dense", "variants": "mixed_bfloat16", "seeds": 1}
     found = run("mixed-precision", **asked, budget=8, folder=tmp_path)

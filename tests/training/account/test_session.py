@@ -207,7 +207,6 @@ def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
     assert "code cell 2, line 3" in fit.where
 
 
-@pytest.mark.measures
 def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsys):
     script(
         here,

@@ -154,7 +154,6 @@ def test_all_that_is_typed_is_asked(opened):
 
 
 @pytest.mark.slow
-@pytest.mark.measures
 def test_a_commit_made_slower_is_never_let_pass_and_no_file_is_left(tmp_path):
     top = tmp_path / "mine"
     for name, pause in (("slower", 0.030), ("usual", 0.005)):

@@ -151,7 +151,6 @@ def test_the_training_as_found_trains(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.measures
 def test_an_edited_cell_becomes_a_rung_and_its_photographs_stay(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "cache"))

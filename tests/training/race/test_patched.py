@@ -134,7 +134,6 @@ def test_the_copy_finds_around_it_what_the_script_finds(
         copy.close()
 
 
-@pytest.mark.measures
 def test_the_race_holds_the_patched_text_against_the_script(project, monkeypatch):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
     found, made = diagnosis(causes=[GRAPH]), maker("train.py")
@@ -237,7 +236,6 @@ def test_without_proof_there_is_no_patch_and_a_code_of_its_own(
 
 
 @pytest.mark.slow
-@pytest.mark.measures
 def test_a_patch_is_printed_if_and_only_if_its_race_shows_that_it_helps(project):
     line = "diagnose train.py --diff --budget 20 --seed 1"
     known = {"PYTHONPATH": str(ROOT), "PERFKIT_BUDGET": "20"}

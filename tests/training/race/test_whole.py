@@ -219,7 +219,6 @@ def test_what_cannot_be_raced_whole_is_refused(tmp_path, names, more, said):
         entrants(Asked(trainings=(asked, asked), whole=True))
 
 
-@pytest.mark.measures
 def test_two_scripts_are_run_to_their_end_and_leave_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, counts_py=COUNTS, trains_py=TRAINS)
