@@ -248,23 +248,28 @@ def test_a_frozen_trial_does_nothing_and_its_silence_is_none(start):
     trials.until_ticks(running)
 
 
-def test_kill_ends_the_trial_with_what_it_started(start):
-    running = start(workloads.leaves_a_child)
-    process = psutil.Process(running.pid)
-    trials.until_ticks(running)
-    while not (children := process.children()):
-        pass
+def left_by(running):
+    """The processes of a trial, once it has started one, and its file."""
+    while "left" not in running.notes:
+        running.poll(0.1)
+    child, file = running.notes["left"]
+    return [psutil.Process(running.pid), psutil.Process(child)], Path(file)
+
+
+def test_kill_ends_the_trial_with_what_it_started_and_leaves_no_files(start):
+    running = start(workloads.leaves_behind)
+    both, file = left_by(running)
+    assert file.exists()
     running.kill("stopped", "was stopped")
     assert (running.outcome, running.message) == ("stopped", "was stopped")
-    assert trials.are_gone([process, *children])
+    assert trials.are_gone(both)
+    assert not file.exists()
 
 
 @launcher_alone
 def test_a_trial_that_nobody_hears_any_more_ends_with_what_it_started(start):
-    running = start(workloads.tells_for_ever_with_a_child)
-    while not (messages := running.poll(0.1)):
-        pass
-    both = [psutil.Process(running.pid), psutil.Process(messages[0][2])]
+    running = start(workloads.leaves_behind)
+    both, _ = left_by(running)
     running._open.remove(running._messages)
     running._messages.close()
     assert trials.are_gone(both)
@@ -308,8 +313,8 @@ _PARENT = """
 @pytest.mark.parametrize(
     ("by", "works"),
     [
-        ("launcher()", ("count", "hangs", "leaves_a_child", "count")),
-        ("Host(Place(), Environment('3.11.7'))", ("hangs", "leaves_a_child")),
+        ("launcher()", ("count", "hangs", "leaves_behind", "count")),
+        ("Host(Place(), Environment('3.11.7'))", ("hangs", "leaves_behind")),
         ("launcher()", ()),
     ],
     ids=["trials of all kinds", "of a host", "warming"],
@@ -427,16 +432,6 @@ def test_a_server_that_cannot_be_started_is_said(monkeypatch):
     monkeypatch.setattr(refused, "_start_server", Mock(side_effect=long))
     with pytest.raises(RunError, match="set TMPDIR to another folder with a short"):
         refused.wait(60)
-
-
-@launcher_alone
-def test_a_trial_that_is_killed_leaves_no_files(start):
-    running, notes = start(workloads.leaves_files), {}
-    while "left" not in notes:
-        notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
-    assert os.path.exists(notes["left"])
-    running.kill("stopped", "the test is over")
-    assert not os.path.exists(notes["left"])
 
 
 _LEAVES = """
