@@ -8,8 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +16,7 @@ from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
+from tests.engine.scripted import Session
 from tests.findings import made
 from tests.machines import looked
 
@@ -113,32 +112,6 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
     ]
 
 
-def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
-    code = (
-        "import sys; from perfkit.cli import main; code = main(['doctor', '--json']);"
-        "sys.exit(3 if 'tensorflow' in sys.modules else code)"
-    )
-    run = shell(f'exec "$0" -c "{code}"', tmp_path)
-    told = json.loads(run.stdout)
-    assert run.returncode == any(c["status"] == "fail" for c in told["checks"])
-    assert told["machine"]["cores"] == os.cpu_count()
-    assert run.stderr == ""
-
-
-def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
-    (tmp_path / "tensorflow.py").write_text(
-        "import pathlib, threading; pathlib.Path('here').touch();"
-        "threading.Event().wait()"
-    )
-    run = start("doctor --probe", tmp_path, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path}")
-    wait_for(run, (tmp_path / "here").exists)
-    run.send_signal(signal.SIGINT)
-    out, err = ended(run, 130)
-    assert err == ""
-    assert "Processor " in out
-    assert out.endswith("It was stopped before all checks were done.\n")
-
-
 @pytest.mark.parametrize(
     ("line", "code", "why"),
     [
@@ -210,13 +183,6 @@ def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
 
 
 @pytest.mark.measures
-def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
-    out, err = ended(start("run napping --budget 2 --fails", tmp_path), 1)
-    assert "it was told to fail" in out
-    assert "Traceback" not in out + err
-
-
-@pytest.mark.measures
 def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run = start("run napping --budget 30 --json out.json", tmp_path)
     folder = tmp_path / "perfkit-findings"
@@ -230,28 +196,33 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
 
 
-def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, capsys):
-    finding = made.finding()
-    path = store.save(finding, tmp_path)
-    session = SimpleNamespace(finding=finding, unsaved="")
+def interrupted(finding, stop):
+    session = Session(signal.SIGINT, finding=finding)
+    session.stop = stop
+    return session
+
+
+KEPT = made.finding()
+TWICE = interrupted(KEPT, lambda: signal.raise_signal(signal.SIGINT))
+NOTHING_KEPT = "perfkit: stopped before a trial ended, so nothing was kept.\n"
+
+
+@pytest.mark.parametrize(
+    ("session", "code", "said"),
+    [
+        (Session(finding=made.finding({}, rounds=0)), 1, ""),
+        (interrupted(None, list), 130, NOTHING_KEPT),
+        (TWICE, 130, "perfkit: interrupted; the results so far are in {path}.\n"),
+    ],
+    ids=["nothing could be timed", "an early interrupt", "a second interrupt"],
+)
+def test_a_run_without_a_result_fails_and_says_what_was_kept(
+    monkeypatch, tmp_path, capsys, session, code, said
+):
+    path = store.save(KEPT, tmp_path)
     monkeypatch.setattr("perfkit.questions.runs.open_session", lambda *_, **__: session)
-    monkeypatch.setattr(
-        "perfkit.questions.runs.watch", Mock(side_effect=KeyboardInterrupt)
-    )
-    assert cli.main(["run", "data-pipeline"]) == 130
-    said = f"perfkit: interrupted; the results so far are in {path}.\n"
-    assert capsys.readouterr().err == said
-
-
-@pytest.mark.measures
-def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
-    run = start("run napping --dreams --bed .", tmp_path)
-    # It prepares, and would do so for ever.
-    wait_for(run, (tmp_path / "asleep").exists)
-    run.send_signal(signal.SIGINT)
-    out, err = ended(run, 130)
-    assert out == ""
-    assert err == "perfkit: stopped before a trial ended, so nothing was kept.\n"
+    assert cli.main(["run", "data-pipeline"]) == code
+    assert capsys.readouterr().err.endswith(said.format(path=path))
 
 
 @pytest.mark.measures
