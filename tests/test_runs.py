@@ -72,17 +72,6 @@ def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
         perfkit.run("napping", budget=budget)
 
 
-@pytest.mark.measures
-def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
-    finding = perfkit.run("napping", budget=2, guess="awake", folder=tmp_path, batch=4)
-    assert finding.parameters["batch"] == 4
-    assert finding.guess == "awake"
-    assert perfkit.load(finding.path).verdict == finding.verdict
-    assert len(perfkit.findings(tmp_path)) == 1
-    # Neither a notebook nor a terminal: nothing is shown.
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_finding_that_is_not_saved_is_a_warning(napping, monkeypatch):
     session = Session(STEP)
     session.unsaved = "The finding could not be saved."
