@@ -7,13 +7,15 @@ from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
 from tests.findings.made import finding
-from tests.machines.pairs import passport
+from tests.machines.passports import passport, stopped
 from tests.training.account.accounts import whole
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.profile.profiled import profile
 
 
-@pytest.mark.parametrize("make", [finding, diagnosis, profile, passport, whole])
+@pytest.mark.parametrize(
+    "make", [finding, diagnosis, profile, passport, stopped, whole]
+)
 def test_each_kind_of_document_is_read_again_and_shown(make, tmp_path, capsys):
     written = make()
     path = store.save(written, path=tmp_path / "it.json")

@@ -62,6 +62,14 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
     return Passport(**fields | more)
 
 
+def stopped():
+    """The passport of a recording that was stopped before it measured anything."""
+    disk = BenchmarkRate(name="disk", unit="B", missing="There is none.")
+    dense = Training(name="dense", batch=32, missing="No room.")
+    nothing = {"microbenchmarks": (disk,), "trainings": (dense,), "samples": {}}
+    return passport(stopped=True, missed=("The budget ended.",), **nothing)
+
+
 def training(name, seconds, **more):
     """A reference training whose step is input and compute, half of each."""
     parts = tuple(
