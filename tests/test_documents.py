@@ -106,7 +106,9 @@ def test_the_workflow_of_a_race_fails_where_one_is_slower(code, ends, tmp_path):
     assert asked.worse == 0.05
 
 
-@pytest.mark.parametrize("document", ["README", "CONTRIBUTING", "ARCHITECTURE"])
+@pytest.mark.parametrize(
+    "document", ["README", "CONTRIBUTING", "ARCHITECTURE", "docs/threats"]
+)
 def test_every_file_that_a_document_names_is_there(document):
     text = (ROOT / f"{document}.md").read_text()
     named = re.findall(r"[`(]((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:md|py|toml))[`)]", text)

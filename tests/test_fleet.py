@@ -129,11 +129,10 @@ def test_a_run_has_its_host_s_variables_and_its_file_comes_back(worker, monkeypa
     ids=["killed", "refused", "nobody waits", "another version"],
 )
 def test_a_run_without_a_file_has_the_reason(worker, version, state, code, reason):
-    worker.state, began = state, time.monotonic()
+    worker.state = state
     with pytest.raises(RunError) as caught:
         fleet.measure_here(version, [code])
     assert str(caught.value) == reason
-    assert time.monotonic() - began < LONG_S / 2
 
 
 def start(folder, *command):

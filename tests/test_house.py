@@ -108,7 +108,6 @@ def files():
                 ).removesuffix(".__init__"),
                 imports={*imports(source)},
                 names=[*bound_names(source)],
-                multiplied=[*texts_times_a_condition(source)],
             )
         )
     return found
@@ -145,44 +144,6 @@ def test_a_name_that_is_no_noun_would_be_seen():
     source = "def told(asked, *, rate):\n    one = [found for found in asked]"
     wrong = [name for name in bound_names(source) if name in NO_NOUNS.split()]
     assert sorted(wrong) == ["asked", "found", "one", "told"]
-
-
-def texts_times_a_condition(source):
-    """Lines in which a text is multiplied by what is no plain number."""
-    for node in nodes(source):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            sides = node.left, node.right
-            texts = [s for s in sides if isinstance(s, ast.JoinedStr) or is_text(s)]
-            counts = [s for s in sides if isinstance(s, ast.BinOp) or is_length(s)]
-            if texts and not counts:
-                yield node.lineno
-
-
-def is_text(node):
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def is_length(node):
-    name = node.func if isinstance(node, ast.Call) else None
-    return isinstance(name, ast.Name) and name.id in ("len", "max", "min")
-
-
-def test_no_text_is_multiplied_by_a_condition():
-    assert {file.path: file.multiplied for file in files() if file.multiplied} == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ("'s' * (count != 1)", [1]),
-        ("f', {x}' * bool(x)", [1]),
-        ("'x' * is_new", [1]),
-        ("' ' * (indent + 4)", []),
-        ("'-' * max(0, width)", []),
-    ],
-)
-def test_a_text_times_a_condition_would_be_seen(source, lines):
-    assert [*texts_times_a_condition(source)] == lines
 
 
 def test_imports_point_one_way_and_every_part_has_its_place():

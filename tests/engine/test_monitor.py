@@ -109,16 +109,6 @@ def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     assert "disk_read_trial" not in seen
 
 
-@pytest.mark.fault("monitor", "no /proc", sees="The run goes on without its readings.")
-def test_where_no_process_is_told_of_there_are_no_samples(
-    monitor, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"), raising=False)
-    seen = watched(monitor, 1, 3)[-1]
-    assert "t" in seen
-    assert not {"cpu_trial", "cpu_other", "memory_trial"} & seen.keys()
-
-
 @pytest.mark.fault("monitor", "fork failure", sees="The run goes on without samples.")
 def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
     # It may be started and stopped twice, and ends its thread.
