@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +16,11 @@ from perfkit.findings import store
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
 from tests.engine.scripted import Session
+from tests.engine.trials import PATH, ROOT
 from tests.findings import made
 from tests.machines import looked
 
-ROOT = Path(__file__).parent.parent
 DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
-
-WITHOUT_TENSORFLOW = f"{ROOT}{os.pathsep}{DRIVER.parent / 'without_tensorflow'}"
 
 
 def start(line, folder, *, stderr=subprocess.PIPE, **environment):
@@ -34,7 +31,7 @@ def start(line, folder, *, stderr=subprocess.PIPE, **environment):
     return subprocess.Popen(
         [sys.executable, str(DRIVER), *line.split()],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW} | environment,
+        env=os.environ | dict([PATH]) | environment,
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,

@@ -375,7 +375,6 @@ def test_a_launcher_that_gets_no_thread_says_so(monkeypatch):
 
 _LOSES = """
     from multiprocessing import forkserver
-    from pathlib import Path
 
     def started():
         running = wait().start(workloads.count, 1, Limits())
@@ -383,31 +382,21 @@ _LOSES = """
             pass
         return running
 
-    running, no_fork = started(), Path(os.environ["NO_FORK"])
-    if sys.argv[1] == "killed":
-        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
-        trials.to_the_end(running)
-        print(running.outcome, running.message)
-    else:
-        no_fork.touch()
+    running = started()
+    os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+    trials.to_the_end(running)
+    print(running.outcome, running.message)
     tries(launcher().start, workloads.count, 1, Limits())
-    no_fork.unlink(missing_ok=True)
     print(started().outcome)
 """
 
 
-@pytest.mark.parametrize("end", ["killed", "no fork"])
-@pytest.mark.fault(
-    "launcher", "SIGKILL, fork failure", sees="That it has ended; the next run has one."
-)
-def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_path):
-    mine = {"TMPDIR": str(tmp_path), "NO_FORK": str(tmp_path / "no-fork")}
-    no_fork = str(trials.WITHOUT.parent / "no_fork")
-    done = trials.program(_LOSES, end, PYTHONPATH=no_fork, **mine)
-    *first, said, again = done.stdout.splitlines()
-    assert (said, again) == (measure_launcher._LOST, "None"), done.stderr
+@pytest.mark.fault("launcher", "SIGKILL", sees="That it has ended; the next has one.")
+def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(tmp_path):
+    done = trials.program(_LOSES, TMPDIR=str(tmp_path))
     lost = "crashed lost the process that started it"
-    assert first == ([] if end == "no fork" else [lost])
+    said = [lost, measure_launcher._LOST, "None"]
+    assert done.stdout.splitlines() == said, done.stderr
     assert trials.are_gone(trials.family())
     assert left_in(tmp_path) == []
 

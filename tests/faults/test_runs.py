@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from perfkit.findings import store
-from tests.engine.trials import are_gone
+from tests.engine.trials import PATH, ROOT, WITHOUT, are_gone
 from tests.findings import made
-from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, shell, start
+from tests.test_cli import shell, start
 
 ODD = "mein ärger 数据"
 # Python would take UTF-8 where a terminal has no letters, unless told otherwise.
@@ -62,8 +62,8 @@ def temporary():
 def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
     tmp_path, folder, more, variables, temporary
 ):
-    without = ROOT / "tests" / "guilty" / "without_tensorflow" / "sitecustomize.py"
-    (tmp_path / "sitecustomize.py").write_text(without.read_text() + more)
+    without = (WITHOUT / "sitecustomize.py").read_text()
+    (tmp_path / "sitecustomize.py").write_text(without + more)
     own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
     run = start("run napping --budget 2", folder, **own | variables)
     assert run.communicate()[1] == ""
@@ -151,7 +151,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
 ):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_RUNS_OUT), fault, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": temporary},
+        env=os.environ | {"TMPDIR": temporary, **dict([PATH])},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -176,7 +176,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
 def test_run_after_run_nothing_is_left_open_alive_or_lying_about():
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "3", "--panel"],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW},
+        env=os.environ | dict([PATH]),
         capture_output=True,
         text=True,
     )
