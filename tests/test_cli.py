@@ -128,7 +128,6 @@ def test_what_cannot_be_done_is_one_line(
     napping, capsys, monkeypatch, here, line, code, why
 ):
     monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
-    (here / "other.json").write_text('{"kind": "holiday"}')
     assert cli.main(line.split()) == code
     said = capsys.readouterr()
     assert said.out == ""

@@ -187,18 +187,9 @@ def test_no_modules_import_each_other_in_a_circle():
     assert circle({file.name: file.imports for file in files()}) == []
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def f():\n    from perfkit.findings.reports import of_finding",
-        "if TYPE_CHECKING:\n    from perfkit.findings import reports",
-    ],
-)
-def test_a_circle_would_be_seen(source):
-    record, reports = "perfkit.findings.record", "perfkit.findings.reports"
-    imported = {*imports(source)}
-    assert {*circle({record: imported, reports: {record}})} == {record, reports}
-    assert circle({record: imported, reports: {"re"}}) == []
+def test_a_circle_would_be_seen():
+    assert circle({"record": {"reports"}, "reports": {"record"}})
+    assert circle({"record": {"reports"}, "reports": {"re"}}) == []
 
 
 def published():

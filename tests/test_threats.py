@@ -75,13 +75,10 @@ SEEN = """
 eval(text)
 pickle.loads(data)
 pickle.load(file)
-marshal.loads(data)
-yaml.load(text)
 np.load(path, allow_pickle=True)
 subprocess.run(line, shell=True)
 os.system(line)
 keras.models.load_model(path)
-joblib.load(path)
 connection.recv()
 __import__(name)
 """
