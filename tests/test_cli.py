@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -43,13 +44,6 @@ def ended(run, code=0):
     out, err = run.communicate()
     assert run.returncode == code, err
     return out, err
-
-
-def wait_for(run, there):
-    """Wait until ``there()`` while the process runs."""
-    while run.poll() is None and not there():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(0.02)
 
 
 def everything_from(terminal):
@@ -183,7 +177,8 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run = start("run napping --budget 30 --json out.json", tmp_path)
     folder = tmp_path / "perfkit-findings"
     # A finding is saved as soon as the trials of the first round have ended.
-    wait_for(run, lambda: list(folder.glob("*.json")))
+    while run.poll() is None and not list(folder.glob("*.json")):
+        threading.Event().wait(0.02)
     run.send_signal(signal.SIGINT)
     out, err = ended(run, 130)
     assert "Napping is " in out

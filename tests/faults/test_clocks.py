@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 import perfkit
-from perfkit.findings import store
-from tests.findings import made
 
 HOUSE = Path(perfkit.__file__).parent
 OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.today"}
@@ -43,11 +41,3 @@ def asks(path):
 def test_the_time_of_day_is_asked_for_dates_alone():
     found = {str(path.relative_to(HOUSE)) for path in HOUSE.rglob("*.py") if asks(path)}
     assert found == set(DATES)
-
-
-@pytest.mark.fault("findings", "clock jump", sees="Its file has the date that it had.")
-def test_a_finding_keeps_its_file_when_the_clock_is_set_back(tmp_path):
-    path = store.save(made.finding(rounds=1), tmp_path)
-    earlier = made.finding(rounds=2, recorded="1970-01-01T00:00:00+00:00")
-    assert store.save(earlier, path=path) == path
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
