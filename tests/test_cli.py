@@ -226,14 +226,6 @@ def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp
     assert err.count("\n") == 1
 
 
-def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path):
-    out, err = ended(start("run data-pipeline", tmp_path), 1)
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "tensorflow, which is not installed" in err
-    assert '`pip install ".[tensorflow]"` in the folder' in err
-
-
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     run = start("list", tmp_path)
     run.stdout.close()

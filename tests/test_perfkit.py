@@ -73,6 +73,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
 @pytest.mark.parametrize(
     ("call", "module", "extra"),
     [
+        ("perfkit.run('data-pipeline')", "tensorflow", "tensorflow"),
         ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
         ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),

@@ -1,8 +1,5 @@
-import json
-import platform
 import signal
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -11,7 +8,7 @@ import perfkit
 from perfkit import cli
 from perfkit.engine import plan
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
-from perfkit.findings.store import read, to_json
+from perfkit.findings.store import read
 from perfkit.machines import recording
 from perfkit.machines.record import Passport
 from perfkit.machines.recording import (
@@ -25,8 +22,6 @@ from tests.engine.scripted import Seconds, Session
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
 from tests.questions import references
-
-HOME = str(Path.home())
 
 
 class Scripted(Seconds):
@@ -144,22 +139,6 @@ def test_what_cannot_be_measured_or_written_is_said_and_the_rest_is_kept(
     with pytest.warns(UserWarning, match="The disk is full"):
         passport = perfkit.passport(tmp_path / "a.json", budget=60)
     assert passport.microbenchmarks
-
-
-def test_no_name_and_no_path_of_this_machine_is_in_the_file(monkeypatch):
-    host = platform.node()
-    monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={host}")
-    scripts, gone = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}, f"{HOME}/y"
-
-    def opened(experiment, _):
-        return Session(RunError(f"Gone: {gone}"), finding=scripts[experiment.name])
-
-    monkeypatch.setattr(recording.runs, "open_session", opened)
-    text = to_json(record(Seconds()))
-    assert "XLA_FLAGS" in text
-    assert HOME not in text
-    assert not host or host not in text
-    assert json.loads(text)["machine"]["cpu"]
 
 
 def test_a_machine_is_called_as_its_file(tmp_path):
