@@ -14,15 +14,13 @@ from unittest import mock
 from perfkit.machine import collect, environment, limits, nvml
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
-AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
-AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl avx512_vnni"
 WSL2 = "5.15.153.1-microsoft-standard-WSL2"
 
 CORE = """\
 processor\t: {number}
 vendor_id\t: GenuineIntel
 model name\t: {model}
-flags\t\t: {flags}
+flags\t\t: fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2 avx512f avx512_vnni
 
 """
 BUILD = """\
@@ -52,10 +50,11 @@ def grow(root, files):
     return root
 
 
-def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
+def computer(cores=8, release="6.8.0-45-generic", *, model=XEON):
     """The files of an ordinary Linux computer."""
+    every_core = (CORE.format(number=n, model=model) for n in range(cores))
     return {
-        "proc/cpuinfo": cpuinfo(cores, model, flags),
+        "proc/cpuinfo": "".join(every_core),
         "proc/sys/kernel/osrelease": release + "\n",
         "proc/sys/kernel/hostname": "engine\n",
         "proc/2/comm": "kthreadd\n",
@@ -65,20 +64,13 @@ def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
     }
 
 
-def cpuinfo(cores, model=XEON, flags=AVX512):
-    """Every core with its model and what it knows."""
-    return "".join(
-        CORE.format(number=number, flags=flags, model=model) for number in range(cores)
-    )
-
-
-def scaling(*, driver="intel_pstate", governor="powersave", preference=None):
+def scaling(governor="powersave"):
     """How the frequency is set; an ordinary laptop where nothing is said."""
     words = {
-        "scaling_driver": driver,
+        "scaling_driver": "intel_pstate",
         "scaling_governor": governor,
         "cpuinfo_max_freq": "4200000",
-        "energy_performance_preference": preference or "balance_performance",
+        "energy_performance_preference": "balance_performance",
     }
     return {
         f"sys/devices/system/cpu/cpufreq/policy0/{name}": f"{text}\n"
