@@ -122,6 +122,7 @@ def test_what_cannot_be_done_is_one_line(
     napping, capsys, monkeypatch, here, line, code, why
 ):
     monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
+    (here / "a file").touch()
     assert cli.main(line.split()) == code
     said = capsys.readouterr()
     assert said.out == ""
