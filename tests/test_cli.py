@@ -103,34 +103,6 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "why"),
-    [
-        # The budget in the environment.
-        ("run napping", 2, "PERFKIT_BUDGET is 'a while'"),
-        ("run napping --seed 1.5", 2, ""),
-        ("passport -o a.txt", 2, ""),
-        ("passport -o a.json --budget soon", 2, ""),
-        ("fleet passport", 2, "required: passport|run"),
-        ("fleet a:1 walk", 2, "invalid choice: 'walk'"),
-        ("fleet a:1 run", 2, "required: NAME"),
-        ("fleet a:1 run vectorised --budget 0", 2, "budget is 0.0"),
-        ("fleet a:1 passport --out .", 2, "give a new folder"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(
-    napping, capsys, monkeypatch, here, line, code, why
-):
-    monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
-    (here / "a file").touch()
-    assert cli.main(line.split()) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("perfkit: ")
-    assert said.err.count("\n") == 1
-    assert why in said.err
-
-
 def test_show_writes_a_saved_finding_and_draws_its_chart(tmp_path, capsys):
     saved = str(store.save(made.finding(), tmp_path))
     picture = tmp_path / "rates.svg"
