@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +36,6 @@ def scripted(monkeypatch, here):
         (lambda: None, {"seed": -1}, "seed is -1"),
         # What is no training.
         (3, {}, "takes a function"),
-        (Path("none.py"), {}, "There is no file"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_refused_before_anything_runs(training, given, why):

@@ -101,7 +101,6 @@ def files():
         found.append(
             SimpleNamespace(
                 path=path,
-                source=source,
                 part=where.parts[0].removesuffix(".py"),
                 name=".".join(
                     path.relative_to(ROOT).with_suffix("").parts

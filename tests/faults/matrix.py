@@ -100,11 +100,6 @@ def _is_mark(function):
     return ast.unparse(function) == "pytest.mark.fault"
 
 
-def can_befall(part):
-    """The faults that have a meaning for a part."""
-    return PARTS[part].split(", ")
-
-
 def page(found):
     """The page, from the cells."""
     lines = [HEAD, _row(["fault", *PARTS]), _row(["---"] * (len(PARTS) + 1))]
@@ -125,7 +120,7 @@ def page(found):
 def _sign(part, fault, known):
     if (part, fault) in known:
         return TRIED
-    return OPEN if fault in can_befall(part) else NO_MEANING
+    return OPEN if fault in PARTS[part].split(", ") else NO_MEANING
 
 
 def _row(words):
