@@ -26,7 +26,7 @@ from tests.machine.trees import (
 )
 
 CARD, DRIVER = Gpu(name="NVIDIA H200"), Driver(version="570.133.20")
-UNLOADED = {"driver": Driver(problem="not loaded"), "no_gpu": "Restart."}
+UNLOADED = {"driver": (Driver(problem="not loaded"), (), "Restart.")}
 NAMELESS = {"proc/cpuinfo": "processor\t: 0\nCPU part\t: 0xd40\n"}
 NO_CARD = "No NVIDIA card is on the bus, so its driver has nothing to load."
 NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
@@ -57,7 +57,7 @@ NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
             (computer(release=trees.WSL2) | nvidia_card(), None),
             (NO_BUS, None))],
         # The GPUs are what their driver says; without a card it has nothing to load.
-        (computer(), {"gpus": (CARD,), "driver": DRIVER},
+        (computer(), {"driver": (DRIVER, (CARD,), "")},
          {"gpus": (CARD,), "driver": DRIVER, "no_gpu": ""}),
         (computer() | nvidia_card(), UNLOADED, {"no_gpu": "Restart."}),
         (computer(), UNLOADED, {"no_gpu": NO_CARD}),

@@ -136,9 +136,7 @@ def described(
     *,
     system=None,
     packages=None,
-    gpus=(),
-    no_gpu=NO_DRIVER,
-    driver=None,
+    driver=(None, (), NO_DRIVER),
     names=(),
     loaded=(),
     seen=None,
@@ -147,8 +145,9 @@ def described(
 ):
     """Collect the computer of these files, and nothing of the one at hand.
 
-    ``names`` tell whose machine it is, ``seen`` are the variables as they were when
-    TensorFlow was loaded, and ``calls_itself`` answers for Python's ``platform``.
+    ``driver`` is what ``nvml.gpus`` tells, ``names`` tell whose machine it is, ``seen``
+    are the variables as they were when TensorFlow was loaded, and ``calls_itself``
+    answers for Python's ``platform``.
     """
     grow(root, files)
     grow(root / "site", tensorflow() if packages is None else packages)
@@ -158,13 +157,12 @@ def described(
     )
     names_itself = {"system": "Linux", "processor": "x86_64"} | (calls_itself or {})
     functions = {n: mock.Mock(return_value=name) for n, name in names_itself.items()}
-    answer = driver, tuple(gpus), "" if gpus else no_gpu
     with (
         mock.patch.multiple(
             collect, psutil=counters, sys=python, _SEEN=seen, WINDOW_S=0.0
         ),
         mock.patch.object(environment, "own_names", return_value=names),
-        mock.patch.object(nvml, "gpus", return_value=answer),
+        mock.patch.object(nvml, "gpus", return_value=driver),
         mock.patch.object(limits, "affinity", return_value=affinity),
         mock.patch.multiple(platform, **functions),
         mock.patch.dict(os.environ, variables or {}, clear=True),

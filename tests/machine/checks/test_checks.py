@@ -69,8 +69,7 @@ class Scripted:
 
     def read(self, root):
         """Collect it."""
-        driver, gpus, why = described().get(self.card, (None, (), trees.NO_DRIVER))
-        told = {"driver": driver, "gpus": gpus, "no_gpu": why}
+        told = {"driver": described()[self.card]} if self.card else {}
         machine = trees.described(root, self.files, **told | self.more)
         start = Start(
             devices=("CPU:0",), said=explain_log(self.log), proofs=proved("CPU:0")
