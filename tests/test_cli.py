@@ -17,11 +17,9 @@ from perfkit.findings import store
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
 from tests.engine.scripted import Session
-from tests.engine.trials import PATH, ROOT
+from tests.engine.trials import ON_HOSTS, ROOT
 from tests.findings import made
 from tests.machines import looked
-
-DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
 
 
 def start(line, folder, *, stderr=subprocess.PIPE, **environment):
@@ -30,9 +28,9 @@ def start(line, folder, *, stderr=subprocess.PIPE, **environment):
     It finds no TensorFlow, whose import is most of what a short run takes.
     """
     return subprocess.Popen(
-        [sys.executable, str(DRIVER), *line.split()],
+        [sys.executable, "-m", "perfkit", *line.split()],
         cwd=folder,
-        env=os.environ | dict([PATH]) | environment,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ON_HOSTS}"} | environment,
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from perfkit.findings import store
-from tests.engine.trials import PATH, ROOT, WITHOUT, are_gone
+from tests.engine.trials import ON_HOSTS, PATH, ROOT, are_gone
 from tests.findings import made
 from tests.test_cli import shell, start
 
@@ -23,6 +23,7 @@ NO_HOME = {"HOME": "/dev/null"} | dict.fromkeys(
     ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), ""
 )
 # For the sitecustomize of each process.
+AS_EVER = f"import runpy\nrunpy.run_path({str(ON_HOSTS / 'sitecustomize.py')!r})\n"
 NO_PROC = "import psutil\npsutil.PROCFS_PATH = '/none'\n"
 TERMINALS = {
     "ASCII alone, odd folder": ASCII,
@@ -62,8 +63,7 @@ def temporary():
 def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
     tmp_path, folder, more, variables, temporary
 ):
-    without = (WITHOUT / "sitecustomize.py").read_text()
-    (tmp_path / "sitecustomize.py").write_text(without + more)
+    (tmp_path / "sitecustomize.py").write_text(AS_EVER + more)
     own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
     run = start("run napping --budget 2", folder, **own | variables)
     assert run.communicate()[1] == ""
