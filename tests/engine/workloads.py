@@ -93,10 +93,6 @@ def prints_much():
     yield 1
 
 
-def nothing():
-    return iter(())
-
-
 def what_it_sees():
     """Note what a trial was given, and what it must not share with another."""
     import random
