@@ -58,17 +58,12 @@ def part_of(module):
 
 
 def imports(source):
-    """Every module of perfkit that a source imports, wherever in it, for types too.
-
-    Who needs a part's types knows that part: leaving those imports out would let two
-    parts grow around each other.
-    """
+    """Every module of perfkit that a source imports, wherever in it, for types too."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            # What is imported may be a module or a name in one. The version of perfkit
-            # is for all.
+            # A module or a name in one. The version of perfkit is for all.
             names = [alias.name for alias in node.names if alias.name != "__version__"]
             for name in names:
                 inside = f"{node.module}.{name}"

@@ -11,7 +11,6 @@ import pytest
 from perfkit.engine import monitor as measure_monitor
 from perfkit.engine.monitor import Monitor, core_speed
 
-_BURN = "while True: pass"
 # What is absent without each of these readings.
 LOST = {
     "cpu_times": {"cpu_trial", "cpu_other", "cpu_perfkit"},
@@ -48,7 +47,7 @@ def monitor(monkeypatch):
 
 @pytest.fixture
 def burner():
-    with subprocess.Popen([sys.executable, "-c", _BURN]) as process:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         yield process
         process.kill()
 

@@ -173,9 +173,8 @@ def described(
 class System:
     """What psutil tells of a computer.
 
-    Args:
-        programs: The cores that other programs keep busy, by name.
-        processes: Of each its number, name, parent and cores, in place of these.
+    Programs are named with the cores that they keep busy; in place of these, processes
+    have a number, a name, a parent and cores.
     """
 
     def __init__(

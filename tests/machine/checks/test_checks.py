@@ -49,15 +49,10 @@ PROCESSOR_BUILD = trees.tensorflow(CPU, name="tensorflow-cpu")
 
 @dataclass(frozen=True)
 class Scripted:
-    """A machine that does not exist.
+    """A machine that does not exist: its files, its driver's script, TensorFlow's log.
 
-    Attributes:
-        name: Of the machine; of a faulty one the rule that must be named first.
-        files: Of ``proc`` and ``sys``.
-        card: The driver's script; "" where there is no driver.
-        remedy: A piece of what must be told to type.
-        log: What TensorFlow logs as it starts; "" where it is not started.
-        more: What ``trees.described`` takes besides.
+    A faulty one has the name of the rule that must be named first, and a piece of what
+    must be told to type.
     """
 
     name: str
