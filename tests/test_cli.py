@@ -235,10 +235,6 @@ def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
     assert {"schema", "recorded"} <= record["properties"].keys()
 
 
-def parameters(line):
-    return options.parameters(options.parse(shlex.split(line)))
-
-
 @pytest.mark.parametrize(
     ("line", "given"),
     [
@@ -251,7 +247,7 @@ def parameters(line):
     ],
 )  # fmt: skip
 def test_options_are_made_from_the_parameters(napping, line, given):
-    found = parameters(f"run napping {line}")
+    found = options.parameters(options.parse(shlex.split(f"run napping {line}")))
     assert found == given
     assert {name: type(found[name]) for name in given} == {
         name: type(value) for name, value in given.items()

@@ -103,8 +103,8 @@ def python(folder, answer="", code=0):
     return str(path)
 
 
-LENT = {"cloudpickle": True, "markupsafe": True, "psutil": True, "greenlet": True}
-FOUND = {"tensorflow": True} | LENT
+LENT = ("cloudpickle", "markupsafe", "psutil", "greenlet")
+FOUND = dict.fromkeys(("tensorflow", *LENT), True)
 
 
 def told(python=sys.version_info[:3], path=(), **found):

@@ -35,10 +35,9 @@ def with_trainings(passport, trainings):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(here):
     # A guess is kept there.
-    monkeypatch.chdir(tmp_path)
-    paths = tmp_path / "a.json", tmp_path / "b.json"
+    paths = here / "a.json", here / "b.json"
     store.save(pairs.passport(), path=paths[0])
     store.save(pairs.one_core(), path=paths[1])
     return paths

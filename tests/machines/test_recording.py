@@ -156,12 +156,11 @@ def test_a_machine_is_called_as_its_file(tmp_path):
         ({"out": "mine.json"}, "already exists"),
     ],
 )
-def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.json").write_text("mine")
+def test_what_cannot_succeed_is_refused_at_once(here, given, said):
+    (here / "mine.json").write_text("mine")
     with pytest.raises(BadParameterError, match=said):
         perfkit.passport(**given)
-    assert (tmp_path / "mine.json").read_text() == "mine"
+    assert (here / "mine.json").read_text() == "mine"
 
 
 def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():
