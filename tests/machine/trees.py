@@ -23,12 +23,7 @@ model name\t: {model}
 flags\t\t: fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2 avx512f avx512_vnni
 
 """
-BUILD = """\
-# Made by the build.
-import collections
-
-build_info = collections.OrderedDict([{pairs}])
-"""
+BUILD = "import collections\nbuild_info = collections.OrderedDict([{pairs}])\n"
 CUDA = {
     "cpu_compiler": "clang",
     "cuda_compute_capabilities": ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"],
@@ -110,12 +105,11 @@ def nvidia_card(slot="0000:01:00.0", device_class="0x030000"):
 
 def tensorflow(build=CUDA, version="2.21.0", name="tensorflow"):
     """A TensorFlow among the packages; ``build`` is what its build wrote."""
-    about = f"{name.replace('-', '_')}-{version}.dist-info"
     pairs = ", ".join(map(repr, build.items()))
     return {
+        **package(name, version),
         "tensorflow/__init__.py": "raise RuntimeError('imported')\n",
         "tensorflow/python/platform/build_info.py": BUILD.format(pairs=pairs),
-        f"{about}/METADATA": f"Name: {name}\nVersion: {version}\n",
         **package("keras", "3.15.1"),
     }
 
