@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -99,7 +98,7 @@ def python(folder, answer="", code=0):
     """A program that answers like an interpreter that was asked what it is."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path.chmod(0o755)
     return str(path)
 
 

@@ -132,7 +132,6 @@ def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
 ROOT = ("/", "ext4", "rw")
 # How WSL 2 and WSL 1 show the drives of Windows.
 DRIVE = ("/mnt/c", "9p", "rw,dirsync,aname=drvfs;path=C:\\;uid=1000")
-OLD_DRIVE = ("/mnt/c", "drvfs", "rw")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ OLD_DRIVE = ("/mnt/c", "drvfs", "rw")
     [
         ([ROOT], "ext4", False),
         ([ROOT, DRIVE], "9p", True),
-        ([OLD_DRIVE, ROOT], "drvfs", True),
+        ([("/mnt/c", "drvfs", "rw"), ROOT], "drvfs", True),
         # The deepest counts, and a name that begins alike is another place.
         ([ROOT, DRIVE, ("/mnt/c/my disk", "exfat", "rw")], "exfat", False),
         ([ROOT, ("/mnt/c/my", "nfs4", "rw")], "ext4", False),

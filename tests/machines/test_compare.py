@@ -170,9 +170,6 @@ def test_a_load_takes_nothing_while_cores_stand_idle_or_are_free():
     assert compare(pairs.passport(), unwatched).verdict == "slower"
 
 
-VERSIONS = pairs.MACHINE.versions
-
-
 @pytest.mark.parametrize("word", ["recipe", "seed", "data", "model"])
 def test_another_job_gets_no_word_on_speed(word):
     trainings = [changed(t, job=t.job | {word: 7}) for t in pairs.one_core().trainings]
@@ -207,7 +204,8 @@ def test_one_training_that_is_not_compared_says_why_and_leaves_the_others(fields
 
 def test_what_belongs_to_the_machine_is_a_fact_and_another_precision_no_comparison():
     a = pairs.passport()
-    other = pairs.passport({}, changed(versions=VERSIONS | {"tensorflow": "2.16.1"}))
+    versions = pairs.MACHINE.versions | {"tensorflow": "2.16.1"}
+    other = pairs.passport({}, changed(versions=versions))
     two = compare(a, other)
     assert two.verdict == "no difference shown"
     assert "tensorflow 2.21.0 on A, 2.16.1 on B" in repr(two)

@@ -15,7 +15,6 @@ from tests.machines import pairs
 from tests.questions.references import ALONE, CALL, FED
 
 NAME = "reference-trainings"
-BUDGET_S = 90.0
 PAIRS = 8
 # A quiet machine: it wavers by a few percent, and stalls now and then.
 QUIET = {"spread": 0.03, "stalls": 0.05, "drift": 0.005}
@@ -59,7 +58,7 @@ def passport(seed, *, slower=1.0, spread, stalls, drift):
     run, _ = play(
         scripts(slower * math.exp(draw.gauss(0, drift))),
         baseline=experiment(NAME).baseline,
-        budget=BUDGET_S,
+        budget=90.0,
         weather=Rough(draw.randrange(2**31), spread, stalls),
         seed=draw.randrange(2**31),
     )
