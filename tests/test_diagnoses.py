@@ -9,12 +9,10 @@ from perfkit.training.diagnose import diagnose as diagnoses
 from tests.engine.scripted import Session
 from tests.training.diagnose.diagnosed import diagnosis
 
-SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
-
 
 @pytest.fixture
 def scripted(monkeypatch, here):
-    (here / "train.py").write_text(SCRIPT)
+    (here / "train.py").write_text("import keras\n" + 2 * "model.fit(x, epochs=2)\n")
     asked = []
 
     def script(found=None, error=None):

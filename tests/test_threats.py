@@ -25,15 +25,13 @@ RUNS = {
 # are imported by.
 # NumPy reads no objects unless it is told to.
 DATA = {"json", "tomllib", "np", "", "load", "store"}
+SCRIPT = "the user's own script"
 OWN_PIPE = "a pipe to a process of its own, which it started itself"
 DRAWN = "a drawing that Matplotlib has just made here"
 ALLOWED = {
-    ("perfkit/training/diagnose/script.py", "compile"): "the user's own script",
-    ("perfkit/training/diagnose/script.py", "exec"): "the user's own script",
-    (
-        "perfkit/training/diagnose/maker.py",
-        "spec.loader.exec_module",
-    ): "the user's own file",
+    ("perfkit/training/diagnose/script.py", "compile"): SCRIPT,
+    ("perfkit/training/diagnose/script.py", "exec"): SCRIPT,
+    ("perfkit/training/diagnose/maker.py", "spec.loader.exec_module"): SCRIPT,
     ("perfkit/lab/__init__.py", "os.execve"): "this Python, which becomes JupyterLab",
     ("start.py", "os.execve"): "the Python that it has just set up",
     ("perfkit/engine/worker.py", "cloudpickle.loads"): OWN_PIPE,
