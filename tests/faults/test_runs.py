@@ -23,7 +23,7 @@ NO_HOME = {"HOME": "/dev/null"} | dict.fromkeys(
     ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), ""
 )
 # For the sitecustomize of each process.
-AS_EVER = f"import runpy\nrunpy.run_path({str(ON_HOSTS / 'sitecustomize.py')!r})\n"
+AS_EVER = ON_HOSTS / "sitecustomize.py"
 NO_PROC = "import psutil\npsutil.PROCFS_PATH = '/none'\n"
 TERMINALS = {
     "ASCII alone, odd folder": ASCII,
@@ -63,7 +63,8 @@ def temporary():
 def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
     tmp_path, folder, more, variables, temporary
 ):
-    (tmp_path / "sitecustomize.py").write_text(AS_EVER + more)
+    as_ever = f"__file__ = {str(AS_EVER)!r}\n{AS_EVER.read_text()}"
+    (tmp_path / "sitecustomize.py").write_text(as_ever + more)
     own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
     run = start("run napping --budget 2", folder, **own | variables)
     assert run.communicate()[1] == ""
