@@ -6,10 +6,8 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 
@@ -18,13 +16,10 @@ from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.machine.record import Start
+from tests.engine.scripted import Session
+from tests.engine.trials import ON_HOSTS, ROOT
 from tests.findings import made
 from tests.machines import looked
-
-ROOT = Path(__file__).parent.parent
-DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
-
-WITHOUT_TENSORFLOW = f"{ROOT}{os.pathsep}{DRIVER.parent / 'without_tensorflow'}"
 
 
 def start(line, folder, *, stderr=subprocess.PIPE, **environment):
@@ -33,9 +28,9 @@ def start(line, folder, *, stderr=subprocess.PIPE, **environment):
     It finds no TensorFlow, whose import is most of what a short run takes.
     """
     return subprocess.Popen(
-        [sys.executable, str(DRIVER), *line.split()],
+        [sys.executable, "-m", "perfkit", *line.split()],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW} | environment,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ON_HOSTS}"} | environment,
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -47,13 +42,6 @@ def ended(run, code=0):
     out, err = run.communicate()
     assert run.returncode == code, err
     return out, err
-
-
-def wait_for(run, there):
-    """Wait until ``there()`` while the process runs."""
-    while run.poll() is None and not there():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(0.02)
 
 
 def everything_from(terminal):
@@ -113,60 +101,6 @@ def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
     ]
 
 
-def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
-    code = (
-        "import sys; from perfkit.cli import main; code = main(['doctor', '--json']);"
-        "sys.exit(3 if 'tensorflow' in sys.modules else code)"
-    )
-    run = shell(f'exec "$0" -c "{code}"', tmp_path)
-    told = json.loads(run.stdout)
-    assert run.returncode == any(c["status"] == "fail" for c in told["checks"])
-    assert told["machine"]["cores"] == os.cpu_count()
-    assert run.stderr == ""
-
-
-def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
-    (tmp_path / "tensorflow.py").write_text(
-        "import pathlib, threading; pathlib.Path('here').touch();"
-        "threading.Event().wait()"
-    )
-    run = start("doctor --probe", tmp_path, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path}")
-    wait_for(run, (tmp_path / "here").exists)
-    run.send_signal(signal.SIGINT)
-    out, err = ended(run, 130)
-    assert err == ""
-    assert "Processor " in out
-    assert out.endswith("It was stopped before all checks were done.\n")
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "why"),
-    [
-        # The budget in the environment.
-        ("run napping", 2, "PERFKIT_BUDGET is 'a while'"),
-        ("run napping --seed 1.5", 2, ""),
-        ("passport -o a.txt", 2, ""),
-        ("passport -o a.json --budget soon", 2, ""),
-        ("fleet passport", 2, "required: passport|run"),
-        ("fleet a:1 walk", 2, "invalid choice: 'walk'"),
-        ("fleet a:1 run", 2, "required: NAME"),
-        ("fleet a:1 run vectorised --budget 0", 2, "budget is 0.0"),
-        ("fleet a:1 passport --out .", 2, "give a new folder"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(
-    napping, capsys, monkeypatch, here, line, code, why
-):
-    monkeypatch.setenv("PERFKIT_BUDGET", "a while" if "BUDGET" in why else "60")
-    (here / "other.json").write_text('{"kind": "holiday"}')
-    assert cli.main(line.split()) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("perfkit: ")
-    assert said.err.count("\n") == 1
-    assert why in said.err
-
-
 def test_show_writes_a_saved_finding_and_draws_its_chart(tmp_path, capsys):
     saved = str(store.save(made.finding(), tmp_path))
     picture = tmp_path / "rates.svg"
@@ -208,17 +142,12 @@ def test_a_run_shows_a_bar_in_a_terminal_reports_saves_and_succeeds(tmp_path):
     assert json.loads(kept.read_text()) == written
 
 
-def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
-    out, err = ended(start("run napping --budget 2 --fails", tmp_path), 1)
-    assert "it was told to fail" in out
-    assert "Traceback" not in out + err
-
-
 def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run = start("run napping --budget 30 --json out.json", tmp_path)
     folder = tmp_path / "perfkit-findings"
     # A finding is saved as soon as the trials of the first round have ended.
-    wait_for(run, lambda: list(folder.glob("*.json")))
+    while run.poll() is None and not list(folder.glob("*.json")):
+        threading.Event().wait(0.02)
     run.send_signal(signal.SIGINT)
     out, err = ended(run, 130)
     assert "Napping is " in out
@@ -227,27 +156,33 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
 
 
-def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, capsys):
-    finding = made.finding()
-    path = store.save(finding, tmp_path)
-    session = SimpleNamespace(finding=finding, unsaved="")
+def interrupted(finding, stop):
+    session = Session(signal.SIGINT, finding=finding)
+    session.stop = stop
+    return session
+
+
+KEPT = made.finding()
+TWICE = interrupted(KEPT, lambda: signal.raise_signal(signal.SIGINT))
+NOTHING_KEPT = "perfkit: stopped before a trial ended, so nothing was kept.\n"
+
+
+@pytest.mark.parametrize(
+    ("session", "code", "said"),
+    [
+        (Session(finding=made.finding({}, rounds=0)), 1, ""),
+        (interrupted(None, list), 130, NOTHING_KEPT),
+        (TWICE, 130, "perfkit: interrupted; the results so far are in {path}.\n"),
+    ],
+    ids=["nothing could be timed", "an early interrupt", "a second interrupt"],
+)
+def test_a_run_without_a_result_fails_and_says_what_was_kept(
+    monkeypatch, tmp_path, capsys, session, code, said
+):
+    path = store.save(KEPT, tmp_path)
     monkeypatch.setattr("perfkit.questions.runs.open_session", lambda *_, **__: session)
-    monkeypatch.setattr(
-        "perfkit.questions.runs.watch", Mock(side_effect=KeyboardInterrupt)
-    )
-    assert cli.main(["run", "data-pipeline"]) == 130
-    said = f"perfkit: interrupted; the results so far are in {path}.\n"
-    assert capsys.readouterr().err == said
-
-
-def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
-    run = start("run napping --dreams --bed .", tmp_path)
-    # It prepares, and would do so for ever.
-    wait_for(run, (tmp_path / "asleep").exists)
-    run.send_signal(signal.SIGINT)
-    out, err = ended(run, 130)
-    assert out == ""
-    assert err == "perfkit: stopped before a trial ended, so nothing was kept.\n"
+    assert cli.main(["run", "data-pipeline"]) == code
+    assert capsys.readouterr().err.endswith(said.format(path=path))
 
 
 @pytest.mark.fault("findings", "read-only", sees="The verdict, and why no file.")
@@ -259,14 +194,6 @@ def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp
     assert err.count("\n") == 1
 
 
-def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path):
-    out, err = ended(start("run data-pipeline", tmp_path), 1)
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "tensorflow, which is not installed" in err
-    assert '`pip install ".[tensorflow]"` in the folder' in err
-
-
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     run = start("list", tmp_path)
     run.stdout.close()
@@ -274,12 +201,12 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert run.stderr.read() == ""
 
 
-def shell(line, folder):
+def shell(line, folder, **environment):
     """Run a line, in which ``$0`` is this Python; how it ended and what it said."""
     return subprocess.run(
         ["sh", "-c", line, sys.executable],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
     )
@@ -296,14 +223,6 @@ def test_an_output_that_takes_nothing_is_said_in_one_line(where, said):
     assert said in run.stderr
 
 
-@pytest.mark.fault("doctor", "read-only", sees="The report; nothing is written.")
-def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
-    (tmp_path / "gone").mkdir()
-    run = shell('rmdir "$PWD"; exec "$0" -m perfkit doctor', tmp_path / "gone")
-    assert "TensorFlow trains" in run.stdout
-    assert run.stderr == ""
-
-
 @pytest.mark.parametrize("kind", DOCUMENT_KINDS)
 def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
     assert cli.main(["skill", "--schema", kind]) == 0
@@ -311,10 +230,6 @@ def test_the_schema_of_a_kind_has_what_its_documents_have(kind, capsys):
     record = schema["$defs"][schema["$ref"].rpartition("/")[2]]
     assert record["properties"]["kind"]["enum"] == [kind]
     assert {"schema", "recorded"} <= record["properties"].keys()
-
-
-def parameters(line):
-    return options.parameters(options.parse(shlex.split(line)))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +244,7 @@ def parameters(line):
     ],
 )  # fmt: skip
 def test_options_are_made_from_the_parameters(napping, line, given):
-    found = parameters(f"run napping {line}")
+    found = options.parameters(options.parse(shlex.split(f"run napping {line}")))
     assert found == given
     assert {name: type(found[name]) for name in given} == {
         name: type(value) for name, value in given.items()

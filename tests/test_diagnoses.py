@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 
@@ -10,12 +9,10 @@ from perfkit.training.diagnose import diagnose as diagnoses
 from tests.engine.scripted import Session
 from tests.training.diagnose.diagnosed import diagnosis
 
-SCRIPT = "import keras\n" + "model.fit(x, epochs=2)\n" * 2
-
 
 @pytest.fixture
 def scripted(monkeypatch, here):
-    (here / "train.py").write_text(SCRIPT)
+    (here / "train.py").write_text("import keras\n" + 2 * "model.fit(x, epochs=2)\n")
     asked = []
 
     def script(found=None, error=None):
@@ -37,7 +34,6 @@ def scripted(monkeypatch, here):
         (lambda: None, {"seed": -1}, "seed is -1"),
         # What is no training.
         (3, {}, "takes a function"),
-        (Path("none.py"), {}, "There is no file"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_refused_before_anything_runs(training, given, why):

@@ -45,9 +45,15 @@ def pixel_scaling(tmp_path, monkeypatch):
         yield module
 
 
-def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_path):
+def test_the_experiment_in_the_document_gives_a_finding(pixel_scaling, here, capfd):
     assert perfkit.experiments()["pixel-scaling"] is pixel_scaling.PixelScaling
-    finding = perfkit.run("pixel-scaling", side=64, budget=3, folder=tmp_path)
+    finding = perfkit.run("pixel-scaling", side=64, budget=3, guess="2x", folder=here)
+    # Neither a notebook nor a terminal: nothing is shown.
+    assert capfd.readouterr() == ("", "")
+    assert perfkit.load(finding.path).verdict == finding.verdict
+    assert len(perfkit.findings(here)) == 1
+    assert finding.guess == "2x"
+    assert finding.parameters["side"] == 64
     assert {t.variant for t in finding.timings} == {"one_by_one", "all_at_once"}
     assert finding.notes["pixels"] == 64 * 64
     # A busy machine may leave it open.
@@ -99,7 +105,9 @@ def test_the_workflow_of_a_race_fails_where_one_is_slower(code, ends, tmp_path):
     assert asked.worse == 0.05
 
 
-@pytest.mark.parametrize("document", ["README", "CONTRIBUTING", "ARCHITECTURE"])
+@pytest.mark.parametrize(
+    "document", ["README", "CONTRIBUTING", "ARCHITECTURE", "docs/threats"]
+)
 def test_every_file_that_a_document_names_is_there(document):
     text = (ROOT / f"{document}.md").read_text()
     named = re.findall(r"[`(]((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:md|py|toml))[`)]", text)

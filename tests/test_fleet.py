@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -18,10 +17,9 @@ import pytest
 from perfkit.errors import MissingPartError, RunError
 from perfkit.findings import store
 from perfkit.machines import fleet
+from tests.engine.trials import ON_HOSTS, ROOT
 from tests.findings import made
 
-ROOT = Path(__file__).parents[1]
-ON_HOSTS = f"{ROOT}{os.pathsep}{ROOT / 'tests/guilty/on_hosts'}"
 FINDING = store.to_json(made.finding()).encode()
 LONG_S, WORKER = 60, "tcp://a:1"
 
@@ -129,17 +127,16 @@ def test_a_run_has_its_host_s_variables_and_its_file_comes_back(worker, monkeypa
     ids=["killed", "refused", "nobody waits", "another version"],
 )
 def test_a_run_without_a_file_has_the_reason(worker, version, state, code, reason):
-    worker.state, began = state, time.monotonic()
+    worker.state = state
     with pytest.raises(RunError) as caught:
         fleet.measure_here(version, [code])
     assert str(caught.value) == reason
-    assert time.monotonic() - began < LONG_S / 2
 
 
 def start(folder, *command):
     """Start a module of Python as on a host with a folder of its own."""
     # Runs wait for a lock in the folder for temporary files.
-    variables = {"PYTHONPATH": ON_HOSTS, "TMPDIR": str(folder)}
+    variables = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ON_HOSTS}", "TMPDIR": str(folder)}
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
     line = [sys.executable, "-m", *command]
     return subprocess.Popen(line, cwd=folder, env=os.environ | variables, **pipes)

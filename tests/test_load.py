@@ -6,14 +6,11 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from tests.findings.made import finding
-from tests.machines.pairs import passport
-from tests.training.account.accounts import whole
-from tests.training.diagnose.diagnosed import diagnosis
-from tests.training.profile.profiled import profile
+from tests.hostile.kinds import KINDS
+from tests.machines.passports import passport, stopped
 
 
-@pytest.mark.parametrize("make", [finding, diagnosis, profile, passport, whole])
+@pytest.mark.parametrize("make", [*(kind.make for kind in KINDS.values()), stopped])
 def test_each_kind_of_document_is_read_again_and_shown(make, tmp_path, capsys):
     written = make()
     path = store.save(written, path=tmp_path / "it.json")
@@ -32,6 +29,6 @@ def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
     assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
     assert "There is no chart of this passport" in capsys.readouterr().err
     # A profile is compared with nothing.
-    path = store.save(profile(), path=tmp_path / "it.json")
+    path = store.save(KINDS["profile"].make(), path=tmp_path / "it.json")
     with pytest.raises(BadFileError, match=r"it\.json is not a passport but a profile"):
         perfkit.compare(path, path)

@@ -24,6 +24,7 @@ def python(code, **how):
         ("import perfkit", HEAVY),
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
+        ("perfkit.doctor()", ("tensorflow", "keras")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
         ("from perfkit.questions.shared import models; "
          "from perfkit.questions.shared import keras, tf",
@@ -72,6 +73,7 @@ def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():
 @pytest.mark.parametrize(
     ("call", "module", "extra"),
     [
+        ("perfkit.run('data-pipeline')", "tensorflow", "tensorflow"),
         ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
         ("perfkit.pipeline_simulator()", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),

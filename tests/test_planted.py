@@ -112,11 +112,6 @@ def test_a_diagnosis_tells_neither_arguments_nor_names_of_files(home, tmp_path):
     assert list(leaks(shared(found, tmp_path))) == []
 
 
-def saved(found, folder):
-    store.save(found, folder)
-    return found
-
-
 def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     for name, value in {
         "LD_LIBRARY_PATH": str(home),
@@ -132,7 +127,7 @@ def test_a_machine_tells_nobody_whose_it_is(home, tmp_path, monkeypatch):
     store.save(made, path=folder / "one.json")
     store.save(pairs.passport(), path=folder / "two.json")
     compared = perfkit.compare(folder / "one.json", folder / "two.json")
-    found = saved(replace(finding(), machine=seen), folder)
+    store.save(found := replace(finding(), machine=seen), folder)
     pages = [
         perfkit.classroom(folder).export(tmp_path / "class.html"),
         compared.export(tmp_path / "compared.html"),
@@ -160,7 +155,7 @@ def test_images_tell_neither_folder_nor_classes(home, tmp_path, monkeypatch):
 
 
 def test_a_notebook_tells_no_folder(home):
-    found = saved(finding(), home / "perfkit-findings")
+    store.save(found := finding(), home / "perfkit-findings")
     path = write(book("# T", code("1", result(found))), Path("notes.ipynb").absolute())
     html = export(path).read_text(encoding="utf-8")
     assert "notes.ipynb" in html

@@ -5,20 +5,10 @@ from perfkit.engine import plan
 from perfkit.progress import Board, LogDisplay, NotebookDisplay
 
 
-def board_after(*heard):
-    board = Board()
-    for event in heard:
-        board.hear(event)
-    return board
-
-
-def started(variant, number=1, at=0.0):
-    return plan.TrialStarted(variant, number, at)
-
-
 def test_a_board_is_written_as_html_and_as_text():
-    bar = plan.Progress(15.0, 60.0)
-    board = board_after(started("<b>"), bar)
+    board = Board()
+    board.hear(plan.TrialStarted("<b>", 1, 0.0))
+    board.hear(plan.Progress(15.0, 60.0))
     page = progress.in_html(board)
     assert "&lt;b&gt;" in page
     assert "value='0.250'" in page

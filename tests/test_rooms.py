@@ -5,15 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import perfkit
 from perfkit.questions import experiments
-from tests.test_house import files
+from tests.test_house import PACKAGE, files
 
-HOUSE = Path(perfkit.__file__).parent
 ROOMS = {
     kind.__module__.removeprefix("perfkit.questions."): name
     for name, kind in experiments().items()
@@ -42,7 +39,7 @@ def test_no_file_but_its_own_imports_a_question():
     for file in files():
         every = [module for module in file.imports if module.startswith(home)]
         rooms = {m.removeprefix(home).partition(".")[0] for m in every} & ROOMS.keys()
-        where = file.path.relative_to(HOUSE).as_posix()
+        where = file.path.relative_to(PACKAGE).as_posix()
         if others := {one for one in rooms if f"questions/{one}" not in where}:
             found[where] = others
     assert found == ASKS
@@ -54,7 +51,7 @@ def test_questions_leave_nothing_behind_that_misses_them(tmp_path, odd):
     house = tmp_path / "perfkit"
     # With all that is compiled, but for what is being written.
     written = shutil.ignore_patterns("*.pyc.*")
-    shutil.copytree(HOUSE, house, copy_function=os.link, ignore=written)
+    shutil.copytree(PACKAGE, house, copy_function=os.link, ignore=written)
     for room in gone:
         place = house / "questions" / room
         shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()

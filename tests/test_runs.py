@@ -22,14 +22,6 @@ def test_the_first_interrupt_is_stop_and_keeps_what_was_found():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_the_second_interrupt_interrupts():
-    session = Session(signal.SIGINT)
-    session.stop = lambda: signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        runs.watch(session, Display())
-    assert session.closed
-
-
 def test_a_run_ends_when_its_display_breaks():
     class Broken(Display):
         def _draw(self, board):
@@ -41,16 +33,9 @@ def test_a_run_ends_when_its_display_breaks():
     assert session.closed
 
 
-@pytest.mark.parametrize(
-    ("told", "error", "said"),
-    [
-        (STEP, RunError, "nothing was measured"),
-        (signal.SIGINT, KeyboardInterrupt, "nothing was kept"),
-    ],
-)
-def test_a_run_that_measured_nothing_is_an_error(told, error, said):
-    with pytest.raises(error, match=said):
-        runs.watch(Session(told, finding=None), Display())
+def test_a_run_that_measured_nothing_is_an_error():
+    with pytest.raises(RunError, match="nothing was measured"):
+        runs.watch(Session(STEP, finding=None), Display())
 
 
 def test_the_budget_is_longer_with_a_gpu_unless_the_environment_says_it(monkeypatch):
@@ -70,16 +55,6 @@ def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
     monkeypatch.setenv("PERFKIT_BUDGET", "never")
     with pytest.raises(BadParameterError, match="give the seconds to spend"):
         perfkit.run("napping", budget=budget)
-
-
-def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
-    finding = perfkit.run("napping", budget=2, guess="awake", folder=tmp_path, batch=4)
-    assert finding.parameters["batch"] == 4
-    assert finding.guess == "awake"
-    assert perfkit.load(finding.path).verdict == finding.verdict
-    assert len(perfkit.findings(tmp_path)) == 1
-    # Neither a notebook nor a terminal: nothing is shown.
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_finding_that_is_not_saved_is_a_warning(napping, monkeypatch):

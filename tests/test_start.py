@@ -19,12 +19,17 @@ REPOSITORY = Path(start.__file__).parent
 BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
 LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
 UV_FILES = REPOSITORY / "tests" / "setup" / "machine" / "uv"
-FAKE_PIP = """
-import sys
+FAKE_PIP = f"""
+import shutil, sys
 from pathlib import Path
 if "download" in sys.argv:
-    Path(__file__).with_name("asked").write_text(" ".join(sys.argv[1:]))
     (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
+if "install" in sys.argv:
+    assert "--require-hashes" in sys.argv
+    assert sys.argv[-1].endswith("locks/uv.txt")
+    place = Path(sys.argv[sys.argv.index("--target") + 1], "bin")
+    place.mkdir(parents=True)
+    shutil.copy({str(UV_FILES)!r}, place)
 """
 # What the fakes in tests/setup are made of.
 TOOLS = (
@@ -86,10 +91,6 @@ class Checkout:
 
     def fails(self, step, saying):
         (self.machine / f"fail-{step}").write_text(saying)
-
-    def works_again(self):
-        for path in self.machine.glob("fail-*"):
-            path.unlink()
 
 
 @pytest.fixture
@@ -198,7 +199,7 @@ def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, s
     assert_one_sentence(checkout.start("setup"), SAID[said])
     half = checkout.root / ".venv" / "lib" / "half a package"
     half.mkdir(parents=True)
-    checkout.works_again()
+    (checkout.machine / "fail-install").unlink()
     assert checkout.steps("setup")
     assert not half.exists()
     assert (checkout.root / ".setup" / "log.txt").read_text().count(said) == 1
@@ -252,25 +253,13 @@ def test_what_is_in_the_way_is_one_sentence(checkout, tmp_path, place, words, co
     assert (result.returncode, (tmp_path / place).exists()) == (code, True)
 
 
-def with_pip(checkout, package, main=""):
-    """The variables under which a Python finds this pip."""
+def with_pip(checkout, package=""):
+    """The variables under which a Python finds a pip that only makes files."""
     pip = checkout.machine / "modules" / "pip"
     pip.mkdir(parents=True, exist_ok=True)
     (pip / "__init__.py").write_text(package)
-    (pip / "__main__.py").write_text(main)
+    (pip / "__main__.py").write_text(FAKE_PIP)
     return {"PYTHONPATH": f"{pip.parent}:{checkout.machine}"}
-
-
-PIP_WITH_UV = f"""
-import shutil, sys
-from pathlib import Path
-if "install" in sys.argv:
-    assert "--require-hashes" in sys.argv
-    assert sys.argv[-1].endswith("locks/uv.txt")
-    place = Path(sys.argv[sys.argv.index("--target") + 1], "bin")
-    place.mkdir(parents=True)
-    shutil.copy({str(UV_FILES)!r}, place)
-"""
 
 
 def test_without_uv_pip_fetches_the_pinned_one(checkout):
@@ -278,7 +267,7 @@ def test_without_uv_pip_fetches_the_pinned_one(checkout):
     hidden = with_pip(checkout, "raise ImportError('No module named pip')")
     result = checkout.start("setup", **hidden)
     assert_one_sentence(result, "no pip", "apt install python3-pip")
-    checkout.steps("setup", **with_pip(checkout, "", PIP_WITH_UV))
+    checkout.steps("setup", **with_pip(checkout))
     assert (checkout.root / ".setup" / "uv" / "bin" / "asked").exists()
     checkout.steps("setup")
 
@@ -315,8 +304,8 @@ MINE = "{}.{}".format(*sys.version_info)
 
 @pytest.fixture
 def folder(checkout, tmp_path):
-    """Where a bundle is made, beside a pip that only makes files."""
-    checkout.with_pip = with_pip(checkout, "", FAKE_PIP)
+    """Where a bundle is made."""
+    checkout.with_pip = with_pip(checkout)
     return tmp_path / "bundle"
 
 

@@ -7,6 +7,7 @@ import math
 import random
 import signal
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from perfkit.engine.measurement import Variant
 from perfkit.engine.plan import Plan, Progress
@@ -171,16 +172,11 @@ class Starter:
         return trial
 
 
-class NoWatcher:
-    """Answers like the monitor of a machine that tells nothing."""
+def ignore(*_):
+    """What the monitor of a machine that tells nothing does."""
 
-    def take(self):
-        return []
 
-    def watch(self, *_):
-        pass
-
-    start = stop = watch
+SILENT = SimpleNamespace(take=list, watch=ignore, start=ignore, stop=ignore)
 
 
 def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan):
@@ -192,7 +188,7 @@ def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan)
         for name, one in scripts.items()
     )
     plan = Plan(variants=variants, baseline=baseline, budget=budget, seed=seed, **plan)
-    return Run(plan, starter, NoWatcher(), clock=clock), starter
+    return Run(plan, starter, SILENT, clock=clock), starter
 
 
 class Session:

@@ -7,9 +7,9 @@ import errno
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -30,9 +30,9 @@ def host():
     """Make hosts, ready to start trials; they end with the test."""
     made = []
 
-    def host(*variables, **place):
+    def host(*variables, environment=HERE, **place):
         place = Place(variables=(trials.PATH, *variables), **place)
-        made.append(Host(place, HERE))
+        made.append(Host(place, environment))
         return trials.ready(made[-1])
 
     yield host
@@ -47,13 +47,15 @@ def start(host, work, **limits):
 def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
     cores = sorted(os.sched_getaffinity(0))
     one = host(("OF_ONE", "a b=c"), cores=(cores[-1],))
-    other = host(("TF_OF_OTHER", ""))
+    other = host(("TF_OF_OTHER", ""), environment=replace(HERE, backend="jax"))
     work = workloads.what_it_sees
     seen = [trials.notes_of(start(each, work)) for each in (one, other)]
     assert [found["cores"] for found in seen] == [[cores[-1]], cores]
     assert seen[0]["variables"]["OF_ONE"] == "a b=c"
     assert "TF_OF_OTHER" not in seen[0]["variables"]
     assert seen[1]["variables"]["TF_OF_OTHER"] == ""
+    # Trials are told which backend their environment has.
+    assert seen[1]["variables"]["KERAS_BACKEND"] == "jax"
     assert "OF_ONE" not in os.environ
     assert sorted(os.sched_getaffinity(0)) == cores
     assert one.loaded_s > 0
@@ -96,12 +98,12 @@ def python(folder, answer="", code=0):
     """A program that answers like an interpreter that was asked what it is."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path.chmod(0o755)
     return str(path)
 
 
-LENT = {"cloudpickle": True, "markupsafe": True, "psutil": True, "greenlet": True}
-FOUND = {"tensorflow": True} | LENT
+LENT = ("cloudpickle", "markupsafe", "psutil", "greenlet")
+FOUND = dict.fromkeys(("tensorflow", *LENT), True)
 
 
 def told(python=sys.version_info[:3], path=(), **found):
@@ -179,17 +181,6 @@ def test_an_environment_of_keras_2_is_taken(tmp_path):
     packages = grow(tmp_path / "a", package("keras", "2.15.0"))
     place = Place(python=python(tmp_path, told(path=[str(packages)])))
     assert environment_of(place).backend == "Keras 2"
-
-
-def test_trials_are_told_which_backend_their_environment_has():
-    place = Place(variables=(trials.PATH,))
-    server = Host(place, Environment("3.11.7", backend="jax"))
-    try:
-        trials.ready(server)
-        seen = trials.notes_of(start(server, workloads.what_it_sees))
-    finally:
-        server.close()
-    assert seen["variables"]["KERAS_BACKEND"] == "jax"
 
 
 @pytest.mark.parametrize(

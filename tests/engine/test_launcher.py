@@ -70,7 +70,7 @@ def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
 
 @launcher_alone
 def test_nobody_else_can_ask_the_launcher_for_a_process(start):
-    trials.to_the_end(start(workloads.nothing))
+    trials.to_the_end(start(list))
     socket = Path(os.fsdecode(forkserver._forkserver._forkserver_address))
     # One without a file could be reached by every user.
     assert socket.is_socket()
@@ -88,7 +88,7 @@ ENDS = {
     "raises": (workloads.Raises(WRONG), "raised ValueError: the images are"),
     "full disk": (workloads.Raises(NO_ROOM), "raised OSError: [Errno 28] No space"),
     "prints": (workloads.prints_much, ""),
-    "nothing": (workloads.nothing, ""),
+    "nothing": (list, ""),
 }
 
 
@@ -248,23 +248,28 @@ def test_a_frozen_trial_does_nothing_and_its_silence_is_none(start):
     trials.until_ticks(running)
 
 
-def test_kill_ends_the_trial_with_what_it_started(start):
-    running = start(workloads.leaves_a_child)
-    process = psutil.Process(running.pid)
-    trials.until_ticks(running)
-    while not (children := process.children()):
-        pass
+def left_by(running):
+    """The processes of a trial, once it has started one, and its file."""
+    while "left" not in running.notes:
+        running.poll(0.1)
+    child, file = running.notes["left"]
+    return [psutil.Process(running.pid), psutil.Process(child)], Path(file)
+
+
+def test_kill_ends_the_trial_with_what_it_started_and_leaves_no_files(start):
+    running = start(workloads.leaves_behind)
+    both, file = left_by(running)
+    assert file.exists()
     running.kill("stopped", "was stopped")
     assert (running.outcome, running.message) == ("stopped", "was stopped")
-    assert trials.are_gone([process, *children])
+    assert trials.are_gone(both)
+    assert not file.exists()
 
 
 @launcher_alone
 def test_a_trial_that_nobody_hears_any_more_ends_with_what_it_started(start):
-    running = start(workloads.tells_for_ever_with_a_child)
-    while not (messages := running.poll(0.1)):
-        pass
-    both = [psutil.Process(running.pid), psutil.Process(messages[0][2])]
+    running = start(workloads.leaves_behind)
+    both, _ = left_by(running)
     running._open.remove(running._messages)
     running._messages.close()
     assert trials.are_gone(both)
@@ -308,8 +313,8 @@ _PARENT = """
 @pytest.mark.parametrize(
     ("by", "works"),
     [
-        ("launcher()", ("count", "hangs", "leaves_a_child", "count")),
-        ("Host(Place(), Environment('3.11.7'))", ("hangs", "leaves_a_child")),
+        ("launcher()", ("count", "hangs", "leaves_behind", "count")),
+        ("Host(Place(), Environment('3.11.7'))", ("hangs", "leaves_behind")),
         ("launcher()", ()),
     ],
     ids=["trials of all kinds", "of a host", "warming"],
@@ -375,7 +380,6 @@ def test_a_launcher_that_gets_no_thread_says_so(monkeypatch):
 
 _LOSES = """
     from multiprocessing import forkserver
-    from pathlib import Path
 
     def started():
         running = wait().start(workloads.count, 1, Limits())
@@ -383,31 +387,21 @@ _LOSES = """
             pass
         return running
 
-    running, no_fork = started(), Path(os.environ["NO_FORK"])
-    if sys.argv[1] == "killed":
-        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
-        trials.to_the_end(running)
-        print(running.outcome, running.message)
-    else:
-        no_fork.touch()
+    running = started()
+    os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+    trials.to_the_end(running)
+    print(running.outcome, running.message)
     tries(launcher().start, workloads.count, 1, Limits())
-    no_fork.unlink(missing_ok=True)
     print(started().outcome)
 """
 
 
-@pytest.mark.parametrize("end", ["killed", "no fork"])
-@pytest.mark.fault(
-    "launcher", "SIGKILL, fork failure", sees="That it has ended; the next run has one."
-)
-def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_path):
-    mine = {"TMPDIR": str(tmp_path), "NO_FORK": str(tmp_path / "no-fork")}
-    no_fork = str(trials.WITHOUT.parent / "no_fork")
-    done = trials.program(_LOSES, end, PYTHONPATH=no_fork, **mine)
-    *first, said, again = done.stdout.splitlines()
-    assert (said, again) == (measure_launcher._LOST, "None"), done.stderr
+@pytest.mark.fault("launcher", "SIGKILL", sees="That it has ended; the next has one.")
+def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(tmp_path):
+    done = trials.program(_LOSES, TMPDIR=str(tmp_path))
     lost = "crashed lost the process that started it"
-    assert first == ([] if end == "no fork" else [lost])
+    said = [lost, measure_launcher._LOST, "None"]
+    assert done.stdout.splitlines() == said, done.stderr
     assert trials.are_gone(trials.family())
     assert left_in(tmp_path) == []
 
@@ -432,16 +426,6 @@ def test_a_server_that_cannot_be_started_is_said(monkeypatch):
     monkeypatch.setattr(refused, "_start_server", Mock(side_effect=long))
     with pytest.raises(RunError, match="set TMPDIR to another folder with a short"):
         refused.wait(60)
-
-
-@launcher_alone
-def test_a_trial_that_is_killed_leaves_no_files(start):
-    running, notes = start(workloads.leaves_files), {}
-    while "left" not in notes:
-        notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
-    assert os.path.exists(notes["left"])
-    running.kill("stopped", "the test is over")
-    assert not os.path.exists(notes["left"])
 
 
 _LEAVES = """

@@ -1,9 +1,7 @@
 """Rounds, runs and tries on a scripted machine with a clock of its own."""
 
-import time
 from dataclasses import replace
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -303,13 +301,6 @@ def test_who_takes_long_to_keep_what_was_measured_changes_no_rate():
             starter._clock.forward(20.0)
     assert run.measurement.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
     assert run.measurement.timing("slow").rate == pytest.approx(10 / 0.06, rel=0.01)
-
-
-@pytest.mark.fault("trial", "clock jump", sees="Nothing: no rate asks the time of day.")
-def test_a_run_never_asks_the_time_of_day(monkeypatch):
-    asked = Mock(side_effect=AssertionError("the time of day may jump"))
-    monkeypatch.setattr(time, "time", asked)
-    assert measured({"base": Script(), "slow": Script(0.06)}).comparisons
 
 
 # Trials that are runs of their own, to their end.

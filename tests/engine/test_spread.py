@@ -18,16 +18,11 @@ def _own_state(tmp_path, monkeypatch):
 
 @dataclass
 class Machine:
-    """Runs on a machine whose every spread is known.
+    """Runs on a machine whose spreads, as standard deviations of logs, are known.
 
-    Args:
-        processes: Standard deviation of the log rate from process to process.
-        turns: That of a single turn; all variants share slow and fast spells besides.
-        rounds: Of each run.
-        variants: Of each run, without the baseline and its control.
-        wild: The standard deviation of one variant's processes, if it is another.
-        disturbed: How often something slows a process down for all of its round.
-        drift: Standard deviation of what a process gains or loses from turn to turn.
+    ``wild`` is that of one variant's processes, ``drift`` that of what a process gains
+    from turn to turn. Something slows a process down for its round as often as
+    ``disturbed`` says. Baseline and control come on top of ``variants``.
     """
 
     seed: int = 0

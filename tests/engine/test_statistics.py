@@ -87,7 +87,6 @@ def once(ratio):
 
 LUCKY = rounds([0.10, 0.10])
 OTHERS = [rounds([0.3, -0.3]), rounds([0.2, 0]), rounds([-0.2, 0.1])] * 2
-FAMILIAR = Spread(scale=1.0, freedom=10.0)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ FAMILIAR = Spread(scale=1.0, freedom=10.0)
         (once(1.1), [], {"floor": 1.01}, "one round: not judged"),
         (once(1 / 14), [], {"floor": 1.01}, "slower"),
         (once(1.1), [], {}, "one round: not judged"),
-        (once(1.1), [], {"known": FAMILIAR}, "faster"),
+        (once(1.1), [], {"known": Spread(scale=1.0, freedom=10.0)}, "faster"),
     ],
 )
 def test_a_comparison_is_judged_by_its_interval(of, others, more, judgement):

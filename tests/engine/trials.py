@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 # TensorFlow takes seconds to load, and most of what starts here needs none.
 WITHOUT = ROOT / "tests" / "guilty" / "without_tensorflow"
 PATH = ("PYTHONPATH", f"{WITHOUT}{os.pathsep}{ROOT}")
+# Where there is also the experiment of the tests.
+ON_HOSTS = WITHOUT.parent / "on_hosts"
 _MINE = {"PERFKIT_TEST_FAMILY": str(os.getpid())}
 # How programs of the tests begin. No __main__ guard: a script without one works too.
 _BEGIN = """

@@ -29,11 +29,12 @@ def notes_and_pauses():
     yield 4
 
 
-def leaves_files():
-    """Write where temporary files go, and never end."""
+def leaves_behind():
+    """Start a process, write where temporary files go, and never end."""
     import tempfile
 
-    yield Note("left", tempfile.mkstemp()[1])
+    child = subprocess.Popen(["sleep", "3600"])
+    yield Note("left", (child.pid, tempfile.mkstemp()[1]))
     yield from count()
 
 
@@ -90,23 +91,6 @@ def prints_much():
     for _ in range(150_000):
         print("y" * 70)
     yield 1
-
-
-def leaves_a_child():
-    yield READY
-    subprocess.Popen(["sleep", "3600"])
-    yield 1
-    time.sleep(3600)
-
-
-def tells_for_ever_with_a_child():
-    yield Note("child", subprocess.Popen(["sleep", "3600"]).pid)
-    while True:
-        yield Note("again", None)
-
-
-def nothing():
-    return iter(())
 
 
 def what_it_sees():

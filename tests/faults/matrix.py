@@ -55,6 +55,7 @@ PARTS = {
     "race": "SIGKILL, SIGSTOP, full disk, fork failure, open files, kernel killed, "
     "two at once, path",
 }
+MARK = "pytest.mark.fault"
 TRIED, OPEN, NO_MEANING = "✓", "?", "\N{EN DASH}"
 HEAD = f"""\
 # What happens when something breaks
@@ -89,20 +90,11 @@ def cells(folder=ROOT / "tests"):
 def _cells_of(test, file):
     for mark in test.decorator_list:
         for call in ast.walk(mark):
-            if isinstance(call, ast.Call) and _is_mark(call.func):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == MARK:
                 part, faults = map(ast.literal_eval, call.args)
                 (sees,) = (ast.literal_eval(each.value) for each in call.keywords)
                 for fault in faults.split(", "):
                     yield Cell(part, fault, sees, f"{file}::{test.name}")
-
-
-def _is_mark(function):
-    return ast.unparse(function) == "pytest.mark.fault"
-
-
-def can_befall(part):
-    """The faults that have a meaning for a part."""
-    return PARTS[part].split(", ")
 
 
 def page(found):
@@ -125,7 +117,7 @@ def page(found):
 def _sign(part, fault, known):
     if (part, fault) in known:
         return TRIED
-    return OPEN if fault in can_befall(part) else NO_MEANING
+    return OPEN if fault in PARTS[part].split(", ") else NO_MEANING
 
 
 def _row(words):

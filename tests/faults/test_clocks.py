@@ -2,15 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-import perfkit
-from perfkit.findings import store
-from tests.findings import made
+from tests.test_house import PACKAGE
 
-HOUSE = Path(perfkit.__file__).parent
 OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.today"}
 # Who asks it, and what for.
 DATES = {
@@ -41,13 +37,5 @@ def asks(path):
     "trial", "clock jump", sees="Nothing: rates have a clock of their own."
 )
 def test_the_time_of_day_is_asked_for_dates_alone():
-    found = {str(path.relative_to(HOUSE)) for path in HOUSE.rglob("*.py") if asks(path)}
-    assert found == set(DATES)
-
-
-@pytest.mark.fault("findings", "clock jump", sees="Its file has the date that it had.")
-def test_a_finding_keeps_its_file_when_the_clock_is_set_back(tmp_path):
-    path = store.save(made.finding(rounds=1), tmp_path)
-    earlier = made.finding(rounds=2, recorded="1970-01-01T00:00:00+00:00")
-    assert store.save(earlier, path=path) == path
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    found = [path for path in PACKAGE.rglob("*.py") if asks(path)]
+    assert {str(path.relative_to(PACKAGE)) for path in found} == set(DATES)

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from perfkit.findings import store
-from tests.engine.trials import are_gone
+from tests.engine.trials import ON_HOSTS, PATH, ROOT, are_gone
 from tests.findings import made
-from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, start
+from tests.test_cli import shell, start
 
 ODD = "mein ärger 数据"
 # Python would take UTF-8 where a terminal has no letters, unless told otherwise.
@@ -23,6 +23,7 @@ NO_HOME = {"HOME": "/dev/null"} | dict.fromkeys(
     ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), ""
 )
 # For the sitecustomize of each process.
+AS_EVER = ON_HOSTS / "sitecustomize.py"
 NO_PROC = "import psutil\npsutil.PROCFS_PATH = '/none'\n"
 TERMINALS = {
     "ASCII alone, odd folder": ASCII,
@@ -45,14 +46,27 @@ def temporary():
         yield made
 
 
-@pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
+@pytest.mark.parametrize(
+    ("more", "variables"),
+    [*(("", variables) for variables in TERMINALS.values()), (NO_PROC, {})],
+    ids=[*TERMINALS, "without /proc"],
+)
 @pytest.mark.fault(
     "findings", "home, locale, path", sees="The verdict, and where the finding is."
 )
+@pytest.mark.fault(
+    "launcher", "no /proc", sees="The verdict; what processes use is not known."
+)
+@pytest.mark.fault(
+    "trial", "no /proc", sees="Nothing: its rate is measured all the same."
+)
 def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
-    folder, variables, temporary
+    tmp_path, folder, more, variables, temporary
 ):
-    run = start("run napping --budget 2", folder, TMPDIR=temporary, **variables)
+    as_ever = f"__file__ = {str(AS_EVER)!r}\n{AS_EVER.read_text()}"
+    (tmp_path / "sitecustomize.py").write_text(as_ever + more)
+    own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
+    run = start("run napping --budget 2", folder, **own | variables)
     assert run.communicate()[1] == ""
     # On a machine that is too busy nothing can be timed within the budget.
     assert run.returncode in (0, 1)
@@ -76,28 +90,12 @@ def test_a_page_is_made_wherever_it_is_asked_for(folder, variables):
 
 
 @pytest.mark.fault("doctor", "home, locale", sees="The report, as anywhere else.")
-def test_the_doctor_looks_without_a_home(folder):
-    run = start("doctor", folder, **(NO_HOME | ASCII))
-    out, err = run.communicate()
-    assert err == ""
-    assert "Traceback" not in out
-    assert out
-
-
-@pytest.mark.fault(
-    "launcher", "no /proc", sees="The verdict; what processes use is not known."
-)
-@pytest.mark.fault(
-    "trial", "no /proc", sees="Nothing: its rate is measured all the same."
-)
-def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path, temporary):
-    without = ROOT / "tests" / "guilty" / "without_tensorflow" / "sitecustomize.py"
-    (tmp_path / "sitecustomize.py").write_text(without.read_text() + NO_PROC)
-    own = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "TMPDIR": temporary}
-    run = start("run napping --budget 2", tmp_path, **own)
-    assert run.communicate()[1] == ""
-    (kept,) = (tmp_path / "perfkit-findings").glob("*.json")
-    assert store.load(kept).trials
+@pytest.mark.fault("doctor", "read-only", sees="The report; nothing is written.")
+def test_the_doctor_looks_without_a_home_in_a_folder_that_was_deleted(folder):
+    line = 'rmdir "$PWD"; exec "$0" -m perfkit doctor'
+    run = shell(line, folder, **NO_HOME, **ASCII)
+    assert run.stderr == ""
+    assert "TensorFlow trains" in run.stdout
 
 
 # Once a round was saved it has no file left, or nothing that starts trials.
@@ -154,7 +152,7 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
 ):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_RUNS_OUT), fault, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": temporary},
+        env=os.environ | {"TMPDIR": temporary, **dict([PATH])},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -175,11 +173,10 @@ def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
     assert list(Path(temporary).glob("perfkit-launcher-*")) == []
 
 
-@pytest.mark.parametrize("more", [[], ["--panel"]], ids=["sessions", "a panel"])
-def test_run_after_run_nothing_is_left_open_alive_or_lying_about(more):
+def test_run_after_run_nothing_is_left_open_alive_or_lying_about():
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "3", *more],
-        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW},
+        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "3", "--panel"],
+        env=os.environ | dict([PATH]),
         capture_output=True,
         text=True,
     )

@@ -21,7 +21,6 @@ class Napping(Experiment):
     kind: Annotated[str, Choice(("short", "deep"), help="Of nap")] = "short"
     bed: Annotated[str, Folder(help="Where to lie")] = ""
     dreams: bool = False
-    fails: bool = False
 
     name = "napping"
     baseline = "awake"
@@ -39,7 +38,7 @@ class Napping(Experiment):
         """Batches of 10 ms each, one after another."""
         yield READY
         while True:
-            self._work(0.010)
+            time.sleep(0.010)
             yield self.batch
 
     @variant
@@ -47,13 +46,8 @@ class Napping(Experiment):
         """The same with a nap after each batch."""
         yield READY
         while True:
-            self._work(0.010 + self.nap_ms / 1000)
+            time.sleep(0.010 + self.nap_ms / 1000)
             yield self.batch
-
-    def _work(self, seconds):
-        if self.fails:
-            raise ValueError("it was told to fail")
-        time.sleep(seconds)
 
     def verdict(self, measured):
         """Say what the nap costs."""

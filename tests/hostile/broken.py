@@ -4,6 +4,7 @@ Each is made from a sound document when it is asked for: some are large.
 """
 
 import json
+from functools import partial
 
 from perfkit.findings.reading import LARGEST_BYTES
 
@@ -12,11 +13,7 @@ _DEEP = 100_000
 
 def broken(sound):
     """What cannot be read: by what is wrong with it, a function that makes it."""
-    return {name: _made(make, sound) for name, make in (_BYTES | _DOCUMENTS).items()}
-
-
-def _made(make, sound):
-    return lambda: make(sound)
+    return {name: partial(make, sound) for name, make in (_BYTES | _DOCUMENTS).items()}
 
 
 def _with(sound, value):

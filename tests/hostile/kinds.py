@@ -39,12 +39,8 @@ class Kind:
         shown.show(self.read(data, "x.json"))
 
 
-def _finding():
-    return parse(spoiled.sound(), "x.json", Finding)
-
-
 KINDS = {
-    "finding": Kind(Finding, _finding),
+    "finding": Kind(Finding, lambda: parse(spoiled.sound(), "x.json", Finding)),
     "microbenchmarks": Kind(Finding, parts.finding),
     "diagnosis": Kind(Diagnosis, diagnosis),
     "passport": Kind(Passport, passport),

@@ -1,7 +1,7 @@
 """What lies in a folder where a document should be and is none, or cannot be read."""
 
 import os
-import socket
+import stat
 
 from perfkit.findings.reading import LARGEST_BYTES
 
@@ -31,35 +31,14 @@ def places(folder, sound):
     }
 
 
-def _socket(path, _):
-    # Its path may be short only.
-    here = os.getcwd()
-    os.chdir(path.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
-
-
-def _sparse(path, _):
-    with path.open("wb") as file:
-        file.truncate(1000 * LARGEST_BYTES)
-
-
-def _unreadable(path, sound):
-    path.write_bytes(sound)
-    path.chmod(0)
-
-
 _MAKE = {
     "a folder": lambda path, _: path.mkdir(),
     "pipe": lambda path, _: os.mkfifo(path),
-    "socket": _socket,
-    "sparse": _sparse,
+    "socket": lambda path, _: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "sparse": lambda path, _: (path.touch(), os.truncate(path, 1000 * LARGEST_BYTES)),
     "loop": lambda path, _: path.symlink_to(path.name),
     "dangling": lambda path, _: path.symlink_to("nothing at all"),
-    "unreadable": _unreadable,
+    "unreadable": lambda path, sound: (path.write_bytes(sound), path.chmod(0)),
     "link to a device": lambda path, _: path.symlink_to("/dev/zero"),
     "link to a folder": lambda path, _: path.symlink_to("/"),
     "-rf": lambda path, _: path.write_bytes(b"{}"),

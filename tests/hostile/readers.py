@@ -113,10 +113,6 @@ _COMPUTER = trees.computer(2) | trees.scaling() | trees.quota(1, 2)
 _COMPUTER |= trees.nvidia_card() | trees.container()
 
 
-def _log(data, folder):
-    starting.explain_log(data.decode(errors="replace"), ("ada",))
-
-
 def _small_files(data, folder):
     """What perfkit wrote itself, where anybody may have changed it since."""
     kept = _file(data, folder, "spread.json")
@@ -162,12 +158,8 @@ def _sound_notebooks():
     return [v4.writes(books.book("# T", *cells)).encode()]
 
 
-def _documents():
-    return [kind.sound for kind in KINDS.values()]
-
-
 READERS = {
-    "document": Reader(_document, _documents),
+    "document": Reader(_document, lambda: [kind.sound for kind in KINDS.values()]),
     "image": Reader(_image, _sound_images),
     "script": Reader(_code("train.py"), _sound_code),
     "script in a notebook": Reader(_code("train.ipynb"), _sound_notebooks),
@@ -180,7 +172,7 @@ READERS = {
         ],
     ),
     "log": Reader(
-        _log,
+        lambda data, _: starting.explain_log(data.decode(errors="replace"), ("ada",)),
         lambda: [
             path.read_bytes()
             for path in (_ROOT / "tests/machine/starting").glob("*.log")

@@ -31,25 +31,21 @@ def show(found):
         return drawn[key]
 
     with mock.patch.object(gallery, "chart", chart):
-        _show(found)
-
-
-def _show(found):
-    is_drawn = isinstance(found, Finding | Diagnosis)
-    kinds = gallery.kinds(found) if is_drawn else ()
-    figures = [gallery.chart(found, kind) for kind in kinds]
-    for figure in figures:
-        ElementTree.fromstring(figure.svg)
-    texts = [repr(found), in_text(found.report, in_full=True)]
-    texts += [figure.alt for figure in figures]
-    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
-    if isinstance(found, Finding):
-        assert len(found.table()) >= len({t.variant for t in found.timings})
-        parts += [view.static_html("?", "perfkit.run", found), view.charts(found)]
-    elif isinstance(found, Profile):
-        assert len(found.ops()) == len(found.table)
-    is_page = isinstance(found, Finding | Diagnosis | Account)
-    check(texts, parts, [findings_page([found])] if is_page else [])
+        is_drawn = isinstance(found, Finding | Diagnosis)
+        kinds = gallery.kinds(found) if is_drawn else ()
+        figures = [gallery.chart(found, kind) for kind in kinds]
+        for figure in figures:
+            ElementTree.fromstring(figure.svg)
+        texts = [repr(found), in_text(found.report, in_full=True)]
+        texts += [figure.alt for figure in figures]
+        parts = [found._repr_html_(), *(figure.svg for figure in figures)]
+        if isinstance(found, Finding):
+            assert len(found.table()) >= len({t.variant for t in found.timings})
+            parts += [view.static_html("?", "perfkit.run", found), view.charts(found)]
+        elif isinstance(found, Profile):
+            assert len(found.ops()) == len(found.table)
+        is_page = isinstance(found, Finding | Diagnosis | Account)
+        check(texts, parts, [findings_page([found])] if is_page else [])
 
 
 def check(texts, parts, pages):

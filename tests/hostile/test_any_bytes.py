@@ -20,14 +20,6 @@ def spoiled(draw, sound):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_sound_is_read(name, tmp_path):
-    for number, data in enumerate(READERS[name].sound()):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        READERS[name](data, folder)
-
-
-@pytest.mark.parametrize("name", READERS)
 def test_any_bytes_are_read_or_refused_in_one_line(name, tmp_path_factory):
     @settings(
         max_examples=_EXAMPLES,

@@ -21,8 +21,7 @@ from tests.hostile.texts import ATTACKS, attacked
 
 BROKEN = list(broken(b""))
 # Charts take their time: several attacks share a document, each in its turn first.
-_TOGETHER = 9
-_STARTS = range(0, len(ATTACKS), _TOGETHER)
+_STARTS = range(0, len(ATTACKS), 9)
 _JUNK = (None, [], "x", -1, 0, 1e29, [[]])
 
 

@@ -26,7 +26,7 @@ from tests.machine.trees import (
 )
 
 CARD, DRIVER = Gpu(name="NVIDIA H200"), Driver(version="570.133.20")
-UNLOADED = {"driver": Driver(problem="not loaded"), "no_gpu": "Restart."}
+UNLOADED = {"driver": (Driver(problem="not loaded"), (), "Restart.")}
 NAMELESS = {"proc/cpuinfo": "processor\t: 0\nCPU part\t: 0xd40\n"}
 NO_CARD = "No NVIDIA card is on the bus, so its driver has nothing to load."
 NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
@@ -57,7 +57,7 @@ NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
             (computer(release=trees.WSL2) | nvidia_card(), None),
             (NO_BUS, None))],
         # The GPUs are what their driver says; without a card it has nothing to load.
-        (computer(), {"gpus": (CARD,), "driver": DRIVER},
+        (computer(), {"driver": (DRIVER, (CARD,), "")},
          {"gpus": (CARD,), "driver": DRIVER, "no_gpu": ""}),
         (computer() | nvidia_card(), UNLOADED, {"no_gpu": "Restart."}),
         (computer(), UNLOADED, {"no_gpu": NO_CARD}),
@@ -132,7 +132,6 @@ def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
 ROOT = ("/", "ext4", "rw")
 # How WSL 2 and WSL 1 show the drives of Windows.
 DRIVE = ("/mnt/c", "9p", "rw,dirsync,aname=drvfs;path=C:\\;uid=1000")
-OLD_DRIVE = ("/mnt/c", "drvfs", "rw")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ OLD_DRIVE = ("/mnt/c", "drvfs", "rw")
     [
         ([ROOT], "ext4", False),
         ([ROOT, DRIVE], "9p", True),
-        ([OLD_DRIVE, ROOT], "drvfs", True),
+        ([("/mnt/c", "drvfs", "rw"), ROOT], "drvfs", True),
         # The deepest counts, and a name that begins alike is another place.
         ([ROOT, DRIVE, ("/mnt/c/my disk", "exfat", "rw")], "exfat", False),
         ([ROOT, ("/mnt/c/my", "nfs4", "rw")], "ext4", False),

@@ -2,15 +2,13 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from perfkit.machine.starting import child, started, watched
-
-HERE = Path(__file__).parent
+from tests.engine.trials import WITHOUT, are_gone
 
 # A TensorFlow that computes with NumPy on a CPU and a GPU that are not there; what
 # its GPU does wrong stands in a variable.
@@ -183,7 +181,6 @@ def test_what_goes_wrong_is_said_and_what_was_told_kept(
 
 NOISE = 'print(\'42\\n[1]\\n{"seconds": 2.0}\\n{"devices": ["CPU\')'
 HANGS = [sys.executable, "-c", "import threading; threading.Event().wait()"]
-WITHOUT = {"PYTHONPATH": str(HERE.parent / "guilty" / "without_tensorflow")}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +193,7 @@ WITHOUT = {"PYTHONPATH": str(HERE.parent / "guilty" / "without_tensorflow")}
         # What is no message of ours is no answer.
         ({"command": [sys.executable, "-c", NOISE]},
          "TensorFlow's process ended with exit code 0", 2.0),
-        ({"variables": os.environ | WITHOUT},
+        ({"variables": os.environ | {"PYTHONPATH": str(WITHOUT)}},
          "TensorFlow is not installed in this environment; install it with `", None),
     ],
     ids=["hangs", "is not there", "tells nonsense", "has no TensorFlow"],
@@ -242,20 +239,13 @@ def python(code, limit=60):
     return watched([sys.executable, "-S", "-c", code], os.environ, limit)
 
 
-def wait_until_gone(pid):
-    """Come back once this process runs no more, or when the test's time is over."""
-    while psutil.pid_exists(pid):
-        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return
-
-
 def test_what_it_started_ends_with_it():
     code = (
         "import subprocess, sys; p = subprocess.Popen([sys.executable, '-S', '-c',"
         "'import threading; threading.Event().wait()']); print(p.pid)"
     )
     output, _, _ = python(code)
-    wait_until_gone(int(output))
+    assert are_gone([p for p in psutil.process_iter() if p.pid == int(output)])
 
 
 def test_an_interrupt_ends_it_and_goes_on(monkeypatch):

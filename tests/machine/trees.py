@@ -14,23 +14,16 @@ from unittest import mock
 from perfkit.machine import collect, environment, limits, nvml
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
-AVX2 = "fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2"
-AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl avx512_vnni"
 WSL2 = "5.15.153.1-microsoft-standard-WSL2"
 
 CORE = """\
 processor\t: {number}
 vendor_id\t: GenuineIntel
 model name\t: {model}
-flags\t\t: {flags}
+flags\t\t: fpu sse sse2 ht sse4_1 sse4_2 avx f16c fma avx2 avx512f avx512_vnni
 
 """
-BUILD = """\
-# Made by the build.
-import collections
-
-build_info = collections.OrderedDict([{pairs}])
-"""
+BUILD = "import collections\nbuild_info = collections.OrderedDict([{pairs}])\n"
 CUDA = {
     "cpu_compiler": "clang",
     "cuda_compute_capabilities": ["sm_60", "sm_70", "sm_80", "sm_89", "compute_90"],
@@ -52,10 +45,11 @@ def grow(root, files):
     return root
 
 
-def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
+def computer(cores=8, release="6.8.0-45-generic", *, model=XEON):
     """The files of an ordinary Linux computer."""
+    every_core = (CORE.format(number=n, model=model) for n in range(cores))
     return {
-        "proc/cpuinfo": cpuinfo(cores, model, flags),
+        "proc/cpuinfo": "".join(every_core),
         "proc/sys/kernel/osrelease": release + "\n",
         "proc/sys/kernel/hostname": "engine\n",
         "proc/2/comm": "kthreadd\n",
@@ -65,20 +59,13 @@ def computer(cores=8, release="6.8.0-45-generic", *, model=XEON, flags=AVX512):
     }
 
 
-def cpuinfo(cores, model=XEON, flags=AVX512):
-    """Every core with its model and what it knows."""
-    return "".join(
-        CORE.format(number=number, flags=flags, model=model) for number in range(cores)
-    )
-
-
-def scaling(*, driver="intel_pstate", governor="powersave", preference=None):
+def scaling(governor="powersave"):
     """How the frequency is set; an ordinary laptop where nothing is said."""
     words = {
-        "scaling_driver": driver,
+        "scaling_driver": "intel_pstate",
         "scaling_governor": governor,
         "cpuinfo_max_freq": "4200000",
-        "energy_performance_preference": preference or "balance_performance",
+        "energy_performance_preference": "balance_performance",
     }
     return {
         f"sys/devices/system/cpu/cpufreq/policy0/{name}": f"{text}\n"
@@ -118,12 +105,11 @@ def nvidia_card(slot="0000:01:00.0", device_class="0x030000"):
 
 def tensorflow(build=CUDA, version="2.21.0", name="tensorflow"):
     """A TensorFlow among the packages; ``build`` is what its build wrote."""
-    about = f"{name.replace('-', '_')}-{version}.dist-info"
     pairs = ", ".join(map(repr, build.items()))
     return {
+        **package(name, version),
         "tensorflow/__init__.py": "raise RuntimeError('imported')\n",
         "tensorflow/python/platform/build_info.py": BUILD.format(pairs=pairs),
-        f"{about}/METADATA": f"Name: {name}\nVersion: {version}\n",
         **package("keras", "3.15.1"),
     }
 
@@ -144,9 +130,7 @@ def described(
     *,
     system=None,
     packages=None,
-    gpus=(),
-    no_gpu=NO_DRIVER,
-    driver=None,
+    driver=(None, (), NO_DRIVER),
     names=(),
     loaded=(),
     seen=None,
@@ -155,8 +139,9 @@ def described(
 ):
     """Collect the computer of these files, and nothing of the one at hand.
 
-    ``names`` tell whose machine it is, ``seen`` are the variables as they were when
-    TensorFlow was loaded, and ``calls_itself`` answers for Python's ``platform``.
+    ``driver`` is what ``nvml.gpus`` tells, ``names`` tell whose machine it is, ``seen``
+    are the variables as they were when TensorFlow was loaded, and ``calls_itself``
+    answers for Python's ``platform``.
     """
     grow(root, files)
     grow(root / "site", tensorflow() if packages is None else packages)
@@ -166,13 +151,12 @@ def described(
     )
     names_itself = {"system": "Linux", "processor": "x86_64"} | (calls_itself or {})
     functions = {n: mock.Mock(return_value=name) for n, name in names_itself.items()}
-    answer = driver, tuple(gpus), "" if gpus else no_gpu
     with (
         mock.patch.multiple(
             collect, psutil=counters, sys=python, _SEEN=seen, WINDOW_S=0.0
         ),
         mock.patch.object(environment, "own_names", return_value=names),
-        mock.patch.object(nvml, "gpus", return_value=answer),
+        mock.patch.object(nvml, "gpus", return_value=driver),
         mock.patch.object(limits, "affinity", return_value=affinity),
         mock.patch.multiple(platform, **functions),
         mock.patch.dict(os.environ, variables or {}, clear=True),
@@ -183,9 +167,8 @@ def described(
 class System:
     """What psutil tells of a computer.
 
-    Args:
-        programs: The cores that other programs keep busy, by name.
-        processes: Of each its number, name, parent and cores, in place of these.
+    Programs are named with the cores that they keep busy; in place of these, processes
+    have a number, a name, a parent and cores.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from perfkit.findings.training import Part
 from perfkit.machine.record import Busy, Load, Machine, Processor, Software
 from tests.machines import passports
-from tests.machines.passports import benchmark
+from tests.machines.passports import SAMPLES, benchmark
 
 # Unit, rate, group.
 RATES = {
@@ -45,18 +45,12 @@ TRAININGS = (
     ("small CNN from JPEG", "small-cnn", 32, 545_098, 2.2e9, "JPEG"),
     ("wide dense", "wide-dense", 128, 3_159_050, 2.8e9, "memory"),
 )
-SAMPLES = 60
 
 
 def passport(rates=None, machine=MACHINE, *, width=0.03, others=0.04, **fields):
-    """The passport of a machine with these rates; the rest is usual.
+    """The passport of a machine that has so many times the usual ``rates``, by name.
 
-    Args:
-        rates: Times the usual rate, by microbenchmark.
-        machine: Its record.
-        width: Of intervals, on either side.
-        others: Cores kept busy by other programs.
-        **fields: Of the passport.
+    Intervals have this width on either side, and others keep so many cores busy.
     """
     times = rates or {}
     free = (machine.cores - others) / machine.cores

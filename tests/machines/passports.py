@@ -1,24 +1,15 @@
 """Passports made by hand: machines that differ by a factor that is known."""
 
 from perfkit.findings.training import PARTS, Part, Training
-from perfkit.machine.checks.base import Check
 from perfkit.machines.record import BenchmarkRate, Passport
 from tests.findings.made import MACHINE
 from tests.findings.parts import RATES
+from tests.machines import looked
 
 JOB = {"network": "three layers", "data": "in memory", "recipe": 1}
 
 
 SAMPLES = 60
-ON_BATTERY = Check(
-    id="on-battery",
-    status="warn",
-    title="This laptop runs on its battery",
-    evidence="The system says so.",
-    why="Cores are slower.",
-    remedy="Plug it in.",
-    cost=0.4,
-)
 
 
 def benchmark(name, rate, unit, group, width=0.03, **more):
@@ -48,7 +39,7 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
         "recorded": "2025-03-14T09:26:53+01:00",
         "perfkit": "0.1.0",
         "machine": MACHINE,
-        "checks": (ON_BATTERY,),
+        "checks": (looked.SLOW,),
         "microbenchmarks": tuple(benchmarks),
         "trainings": (training("tiny dense", 0.002 / speed),),
         "samples": {
@@ -60,6 +51,14 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
         "budget_s": 180.0,
     }
     return Passport(**fields | more)
+
+
+def stopped():
+    """The passport of a recording that was stopped before it measured anything."""
+    disk = BenchmarkRate(name="disk", unit="B", missing="There is none.")
+    dense = Training(name="dense", batch=32, missing="No room.")
+    nothing = {"microbenchmarks": (disk,), "trainings": (dense,), "samples": {}}
+    return passport(stopped=True, missed=("The budget ended.",), **nothing)
 
 
 def training(name, seconds, **more):

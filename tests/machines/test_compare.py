@@ -35,10 +35,9 @@ def with_trainings(passport, trainings):
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(here):
     # A guess is kept there.
-    monkeypatch.chdir(tmp_path)
-    paths = tmp_path / "a.json", tmp_path / "b.json"
+    paths = here / "a.json", here / "b.json"
     store.save(pairs.passport(), path=paths[0])
     store.save(pairs.one_core(), path=paths[1])
     return paths
@@ -171,9 +170,6 @@ def test_a_load_takes_nothing_while_cores_stand_idle_or_are_free():
     assert compare(pairs.passport(), unwatched).verdict == "slower"
 
 
-VERSIONS = pairs.MACHINE.versions
-
-
 @pytest.mark.parametrize("word", ["recipe", "seed", "data", "model"])
 def test_another_job_gets_no_word_on_speed(word):
     trainings = [changed(t, job=t.job | {word: 7}) for t in pairs.one_core().trainings]
@@ -208,7 +204,8 @@ def test_one_training_that_is_not_compared_says_why_and_leaves_the_others(fields
 
 def test_what_belongs_to_the_machine_is_a_fact_and_another_precision_no_comparison():
     a = pairs.passport()
-    other = pairs.passport({}, changed(versions=VERSIONS | {"tensorflow": "2.16.1"}))
+    versions = pairs.MACHINE.versions | {"tensorflow": "2.16.1"}
+    other = pairs.passport({}, changed(versions=versions))
     two = compare(a, other)
     assert two.verdict == "no difference shown"
     assert "tensorflow 2.21.0 on A, 2.16.1 on B" in repr(two)

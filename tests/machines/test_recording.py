@@ -1,8 +1,5 @@
-import json
-import platform
 import signal
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -11,7 +8,7 @@ import perfkit
 from perfkit import cli
 from perfkit.engine import plan
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
-from perfkit.findings.store import read, to_json
+from perfkit.findings.store import read
 from perfkit.machines import recording
 from perfkit.machines.record import Passport
 from perfkit.machines.recording import (
@@ -25,8 +22,6 @@ from tests.engine.scripted import Seconds, Session
 from tests.findings import made, parts
 from tests.findings.made import MACHINE
 from tests.questions import references
-
-HOME = str(Path.home())
 
 
 class Scripted(Seconds):
@@ -146,22 +141,6 @@ def test_what_cannot_be_measured_or_written_is_said_and_the_rest_is_kept(
     assert passport.microbenchmarks
 
 
-def test_no_name_and_no_path_of_this_machine_is_in_the_file(monkeypatch):
-    host = platform.node()
-    monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={host}")
-    scripts, gone = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}, f"{HOME}/y"
-
-    def opened(experiment, _):
-        return Session(RunError(f"Gone: {gone}"), finding=scripts[experiment.name])
-
-    monkeypatch.setattr(recording.runs, "open_session", opened)
-    text = to_json(record(Seconds()))
-    assert "XLA_FLAGS" in text
-    assert HOME not in text
-    assert not host or host not in text
-    assert json.loads(text)["machine"]["cpu"]
-
-
 def test_a_machine_is_called_as_its_file(tmp_path):
     assert new_recorder(tmp_path / "lab-7.json").label == "lab-7"
     assert new_recorder().label == "this machine"
@@ -170,21 +149,18 @@ def test_a_machine_is_called_as_its_file(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"out": "a.txt"}, "ends in .json"),
         ({"out": "no/such/folder/a.json"}, "cannot be written"),
         ({"out": 3}, "give a name such as lab-7.json"),
         ({"out": None, "budget": 0.5}, "seconds from 1 to 3600"),
-        ({"out": None, "budget": "soon"}, "give the seconds to spend"),
         # A file that is there is never written over.
         ({"out": "mine.json"}, "already exists"),
     ],
 )
-def test_what_cannot_succeed_is_refused_at_once(tmp_path, monkeypatch, given, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.json").write_text("mine")
+def test_what_cannot_succeed_is_refused_at_once(here, given, said):
+    (here / "mine.json").write_text("mine")
     with pytest.raises(BadParameterError, match=said):
         perfkit.passport(**given)
-    assert (tmp_path / "mine.json").read_text() == "mine"
+    assert (here / "mine.json").read_text() == "mine"
 
 
 def test_a_microbenchmark_has_its_limit_or_says_why_it_has_no_rate():

@@ -15,18 +15,11 @@ from tests.machines import pairs
 from tests.questions.references import ALONE, CALL, FED
 
 NAME = "reference-trainings"
-BUDGET_S = 90.0
 PAIRS = 8
 # A quiet machine: it wavers by a few percent, and stalls now and then.
 QUIET = {"spread": 0.03, "stalls": 0.05, "drift": 0.005}
 # What a machine of many guests does: a fifth faster or slower, for seconds.
 ROUGH = {"spread": 0.22, "stalls": 0.1, "drift": 0.03}
-# Seconds of one example, by training, when nothing disturbs the machine.
-USUAL_S = {
-    one.name: ALONE + CALL + FED[one.feed]
-    for one in REFERENCES
-    if one.dtype == "float32"
-}
 
 
 class Rough(Weather):
@@ -50,7 +43,9 @@ def scripts(slower):
     ticks = {}
     for one in REFERENCES:
         if one.dtype == "float32":
-            fed, alone = (s * slower for s in (USUAL_S[one.name], ALONE + CALL))
+            # Seconds of one example, when nothing disturbs the machine.
+            alone = (ALONE + CALL) * slower
+            fed = alone + FED[one.feed] * slower
             ticks[one.variant] = Script(2 * fed, 0.8, 0.01, 0.01, examples=2)
             ticks[one.resident] = Script(2 * alone, 1.2, 0.01, 0.01, examples=2)
     return ticks
@@ -63,7 +58,7 @@ def passport(seed, *, slower=1.0, spread, stalls, drift):
     run, _ = play(
         scripts(slower * math.exp(draw.gauss(0, drift))),
         baseline=experiment(NAME).baseline,
-        budget=BUDGET_S,
+        budget=90.0,
         weather=Rough(draw.randrange(2**31), spread, stalls),
         seed=draw.randrange(2**31),
     )

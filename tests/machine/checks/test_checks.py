@@ -49,15 +49,10 @@ PROCESSOR_BUILD = trees.tensorflow(CPU, name="tensorflow-cpu")
 
 @dataclass(frozen=True)
 class Scripted:
-    """A machine that does not exist.
+    """A machine that does not exist: its files, its driver's script, TensorFlow's log.
 
-    Attributes:
-        name: Of the machine; of a faulty one the rule that must be named first.
-        files: Of ``proc`` and ``sys``.
-        card: The driver's script; "" where there is no driver.
-        remedy: A piece of what must be told to type.
-        log: What TensorFlow logs as it starts; "" where it is not started.
-        more: What ``trees.described`` takes besides.
+    A faulty one has the name of the rule that must be named first, and a piece of what
+    must be told to type.
     """
 
     name: str
@@ -69,8 +64,7 @@ class Scripted:
 
     def read(self, root):
         """Collect it."""
-        driver, gpus, why = described().get(self.card, (None, (), trees.NO_DRIVER))
-        told = {"driver": driver, "gpus": gpus, "no_gpu": why}
+        told = {"driver": described()[self.card]} if self.card else {}
         machine = trees.described(root, self.files, **told | self.more)
         start = Start(
             devices=("CPU:0",), said=explain_log(self.log), proofs=proved("CPU:0")

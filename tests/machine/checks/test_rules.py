@@ -169,11 +169,6 @@ def granted(number, **facts):
     return changed(WITH, cores_granted=number, **facts)
 
 
-def governed(governor, driver):
-    processor = {"governor": governor, "frequency_driver": driver}
-    return changed(WITH, processor=processor)
-
-
 def memory(gigabytes, free):
     return changed(WITH, memory=gigabytes * GB, load={"memory_free": free})
 
@@ -194,7 +189,8 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
     ],
     # "powersave" is the lowest frequency with some drivers; a battery comes first.
     hardware.saving: [
-        *[(governed(governor, driver), result) for governor, driver, result in (
+        *[(changed(WITH, processor={"governor": governor, "frequency_driver": driver}),
+           result) for governor, driver, result in (
             ("powersave", "amd-pstate-epp", ""),
             ("powersave", "intel_cpufreq", "saving-power:warn"),
             ("powersave", None, ""), ("performance", "acpi-cpufreq", ""))],
@@ -239,11 +235,6 @@ def built(machine=WITH, *, versions=(), **facts):
     return changed(machine, software=facts, versions=dict(versions))
 
 
-def on(platform, version):
-    """A machine with this version of the driver."""
-    return changed(WITH, driver={"version": version}, software={"platform": platform})
-
-
 def cudnn(version, name="nvidia-cudnn-cu12"):
     return built(versions={name: version})
 
@@ -271,7 +262,8 @@ test_software_is_judged_by_what_is_known_of_it = by_rule({
     ],
     # A driver is held against the minimum of CUDA 12.
     software.too_old: [
-        *[(on(platform, version), result, version) for platform, version, result in (
+        *[(built(changed(WITH, driver={"version": version}), platform=platform), result,
+           version) for platform, version, result in (
             ("linux", "525.60.13", "driver:ok"),
             ("linux", "525.60.11", "driver-too-old:fail"),
             ("wsl2", "528.33", "driver:ok"),

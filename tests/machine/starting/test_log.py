@@ -5,9 +5,8 @@ import pytest
 from perfkit.machine.starting import explain_log, explained
 
 # As they were recorded.
-HERE = Path(__file__).parent
-RECORDED = (HERE / "tensorflow-2.21-without-gpu.log").read_text()
-ON_A_GPU = (HERE / "tensorflow-2.21-h200.log").read_text()
+RECORDED = Path(__file__).with_name("tensorflow-2.21-without-gpu.log").read_text()
+ON_A_GPU = Path(__file__).with_name("tensorflow-2.21-h200.log").read_text()
 
 
 def test_of_a_recorded_log_the_lines_that_matter_are_told():
