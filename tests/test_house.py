@@ -102,6 +102,7 @@ def files():
                 ).removesuffix(".__init__"),
                 imports={*imports(source)},
                 names=[*bound_names(source)],
+                multiplied=[*texts_times_a_condition(source)],
             )
         )
     return found
@@ -138,6 +139,23 @@ def test_a_name_that_is_no_noun_would_be_seen():
     source = "def told(asked, *, rate):\n    one = [found for found in asked]"
     wrong = [name for name in bound_names(source) if name in NO_NOUNS.split()]
     assert sorted(wrong) == ["asked", "found", "one", "told"]
+
+
+def texts_times_a_condition(source):
+    """What multiplies a text in it, and is neither a sum nor a length."""
+    for node in nodes(source):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = [ast.unparse(side) for side in (node.left, node.right)]
+            factors = [side for side in sides if side.strip("f")[0] not in "'\""]
+            for factor in factors if len(factors) == 1 else ():
+                if not re.match(r"(len|max|min)\(|.* [+-] ", factor):
+                    yield factor
+
+
+def test_no_text_is_multiplied_by_a_condition():
+    assert {file.path: file.multiplied for file in files() if file.multiplied} == {}
+    source = "f', {x}' * bool(x), 's' * (count != 1), '-' * max(0, w), ' ' * (n + 4)"
+    assert [*texts_times_a_condition(source)] == ["bool(x)", "count != 1"]
 
 
 def test_imports_point_one_way_and_every_part_has_its_place():
