@@ -10,8 +10,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +21,13 @@ from perfkit.engine.statistics import Comparison, Rounds, comparison
 from perfkit.engine.trial import LOSSES, Note
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import losses
-from perfkit.findings.record import Finding, Shown, Verdict
-from perfkit.findings.report import Report, Table
+from perfkit.findings.record import Finding, frame
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
-from perfkit.findings.text import plain
 from perfkit.training.diagnose.epochs import to_callback
 from perfkit.training.diagnose.training import list_callbacks, load_keras
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # A note of a trial: how its model was compiled.
 COMPILED = "compiled"
@@ -219,33 +219,21 @@ def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
     return next((trial.notes[COMPILED] for trial in trials), {})
 
 
-class TimeToLoss(Shown):
-    """When the sides of a race reached a loss."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        return self._report
-
-
-def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLoss:
-    """Say how soon each side of a race reaches a loss.
+def time_to_loss(finding: Finding, loss: float) -> "DataFrame":
+    """Say how soon each side of a race reaches a loss: a table with a row for each.
 
     A trial has reached it once no later loss is higher. The first step does not count.
     It is the training loss, so give data that do not repeat: otherwise the examples are
-    not new. With fewer than three rounds, or seeds, it compares nothing.
+    not new. A side of which a trial did not get there has no time, and with fewer than
+    three rounds, or seeds, nothing is compared.
 
     Args:
         finding: The finding of a race.
         loss: The loss to reach, which the training must be able to reach.
-        guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
-            in the report.
 
     Raises:
         BadParameterError: It is not a race, or the loss is not a number.
+        MissingPartError: pandas is not installed.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
@@ -256,34 +244,21 @@ def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLos
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
         raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
-    measured, rows = measurement(finding), list[tuple[str, ...]]()
-    runs = {name: _runs_to(loss, measured, name) for name in map(str, sides)}
-    for name, reached in runs.items():
-        trials = len(measured.by_round(name))
-        cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
-        if reached and len(reached) == trials:
-            examples = statistics.median(run.examples for run in reached.values())
-            seconds = statistics.median(run.seconds for run in reached.values())
-            cells = f"{examples:,.0f}", units.seconds(seconds)
-        compared = _compare(measured, runs, name, str(sides[0]))
-        ratio = f"{compared.interval}, {compared.judgement}" if compared else ""
-        rows.append((plain(name, 60), *cells, ratio))
-    goal = f"a loss of {units.significant(loss)}"
-    headings = (
-        "side",
-        "examples needed",
-        "time",
-        f"times as fast as {plain(str(sides[0]), 60)}",
-    )
-    raced = replace(finding, guess=guess).report
-    return TimeToLoss(
-        Report(
-            verdict=Verdict(headline=f"How soon each side reaches {goal} in training"),
-            stamp=raced.stamp,
-            table=Table("", headings, tuple(rows)),
-            foot=raced.foot,
-        )
-    )
+    measured, rows = measurement(finding), list[dict[str, Any]]()
+    first, *_ = names = [*map(str, sides)]
+    runs = {name: _runs_to(loss, measured, name) for name in names}
+    times = f"times as fast as {first}"
+    for name, mine in runs.items():
+        reached = [run for run in mine.values() if run]
+        row: dict[str, Any] = {"side": name}
+        row["reached"] = f"{len(reached)} of {len(mine)} trials"
+        if reached and len(reached) == len(mine):
+            row["examples"] = round(statistics.median(run.examples for run in reached))
+            row["seconds"] = statistics.median(run.seconds for run in reached)
+        if name != first and (compared := _compare(measured, runs, name, first)):
+            row[times] = f"{compared.interval}, {compared.judgement}"
+        rows.append(row)
+    return frame(rows, ("side", "reached", "examples", "seconds", times))
 
 
 def examples_to(loss: float, points: Points) -> float | None:
@@ -311,11 +286,11 @@ class _Run(NamedTuple):
     seconds: float
 
 
-def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
-    """Those trials of a side that got there, by their rounds."""
-    runs = {}
+def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run | None]:
+    """The trials of a side by their rounds; None for one that did not get there."""
+    runs = dict[int, _Run | None]()
     for number, (trial, steady) in measured.by_round(side).items():
-        points = losses(trial)
+        points, runs[number] = losses(trial), None
         if examples := examples_to(loss, points):
             seed = f"{points[0][1]:.4g}"
             runs[number] = _Run(seed, examples, examples / steady.rate)
@@ -323,17 +298,22 @@ def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
 
 
 def _compare(
-    measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
+    measured: Measurement,
+    runs: dict[str, dict[int, _Run | None]],
+    side: str,
+    first: str,
 ) -> Comparison | None:
     """Compare two sides' times; None where a trial of theirs did not get there."""
-    mine, theirs = runs[side], runs[first]
+    if not all((*runs[side].values(), *runs[first].values())):
+        return None
     # Trials that begin with the same loss had the same seed, and count as one.
+    pairs = ((runs[side][n], runs[first].get(n)) for n in runs[side])
     ratios = {
-        theirs[number].seed: theirs[number].seconds / mine[number].seconds
-        for number in mine.keys() & theirs.keys()
+        theirs.seed: theirs.seconds / mine.seconds
+        for mine, theirs in pairs
+        if mine and theirs
     }
-    missing = any(len(runs[n]) < len(measured.by_round(n)) for n in (side, first))
-    if side == first or missing or len(ratios) < LEAST_ROUNDS:
+    if len(ratios) < LEAST_ROUNDS:
         return None
     logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
     rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)
