@@ -26,9 +26,9 @@ from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.store import FOLDER, read
 from perfkit.findings.text import plain
-from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
+from perfkit.questions.replay import Replay
+from perfkit.questions.runs import home_of, watch_here
 from perfkit.training.diagnose import source
-from perfkit.training.diagnose.diagnose import in_seconds
 from perfkit.training.diagnose.maker import (
     InFile,
     Source,
@@ -40,7 +40,7 @@ from perfkit.training.diagnose.maker import (
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
 from perfkit.training.race.question import BRIEF_ROUNDS, SAME_JOB, Race
-from perfkit.training.race.race import RaceSession
+from perfkit.training.race.race import open_race
 from perfkit.training.race.sides import Side
 
 AS_FOUND = "photos as found"
@@ -128,7 +128,6 @@ def ladder(
         MissingPartError: The original training is not here, or there is no recording.
         RunError: A side cannot run; the sentence says which, and why.
     """
-    check_seed(seed)
     home, original = home_of(folder), training_as_found()
     if training is None:
         return read_ladder(original, home)
@@ -154,14 +153,12 @@ def ladder(
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
     sides = Side(name=AS_FOUND, maker=original), rival
     race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
-    session = open_replay(race, replay, guess, home)
-    if session is None:
-        # Made first, because it refuses options at once.
-        live = RaceSession(
-            race, budget=in_seconds(budget), guess=guess, seed=seed, folder=home
-        )
+    session = open_race(
+        race, budget, guess=guess, seed=seed, folder=home, replay=replay
+    )
+    if not isinstance(session, Replay):
         _make_photographs(original)
-    finding = watch_here(session or live)
+    finding = watch_here(session)
     return replace(read_ladder(original, home, finding), race=finding)
 
 
