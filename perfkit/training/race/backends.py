@@ -146,7 +146,11 @@ class KerasRace(Race):
         for side in self.sides[1:]:
             new = self.facts[side.name].start
             if new and base and not compare_starts(new, base):
-                yield f"{side.name}: {start_in_words(new, base)}"
+                # Where layers draw random numbers, later losses cannot be the same.
+                when = "before any step"
+                if not (new["random"] or base["random"]):
+                    when += f" and in {STEPS} steps"
+                yield f"{side.name}: from the same weights its loss is the same {when}."
         yield from super()._same_job(measured)
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
@@ -320,21 +324,6 @@ def compare_starts(new: dict[str, Any], base: dict[str, Any]) -> str:
             losses = f"{_write(mine)} instead of {_write(theirs)}"
             return f"from the same weights its loss on one batch is {losses} {when}"
     return ""
-
-
-def start_in_words(new: dict[str, Any], base: dict[str, Any]) -> str:
-    """Say that the first losses are the same, and which were compared."""
-    before, *losses = new["losses"]
-    start = f"From the same weights, its loss on one batch is {_write(before)}"
-    if new["random"] or base["random"]:
-        return (
-            f"{start} before training, as the baseline's. Its layers draw random "
-            "numbers, so later losses were compared on average alone."
-        )
-    return (
-        f"{start} before training and {_write(losses[-1])} in step {STEPS}, "
-        "as the baseline's."
-    )
 
 
 def _write(loss: float) -> str:
