@@ -157,6 +157,7 @@ _MEANING = (
     "a change brings, use perfkit.diagnose."
 )
 
+_OPS = "Operations by their own time"
 _STAGES = "Stages of the input, which run beside the steps and wait for each other"
 
 
@@ -177,9 +178,6 @@ def _report(profile: Profile) -> Report:
         f"{units.seconds(untraced_s)}, so the times below are "
         f"{units.ratio(traced_s / untraced_s)} as long."
     )
-    ops = len(profile.table) + profile.more_ops
-    extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
-    operations = (*_ops(profile), *_missing(profile, "ops"))
     read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
         f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
@@ -191,8 +189,8 @@ def _report(profile: Profile) -> Report:
         table=_parts(profile),
         besides=(*_missing(profile, "steps", "device"), *_notes(profile)),
         folds=(
-            Fold(f"Operations by their own time{extent}", operations),
-            Fold(_STAGES, (*_stages(profile), *_missing(profile, "stages"))),
+            _costliest(_OPS, profile.table, _missing(profile, "ops")),
+            _costliest(_STAGES, profile.stages, _missing(profile, "stages")),
         ),
         foot=(foot,),
     )
@@ -239,22 +237,16 @@ def _parts(profile: Profile) -> Table:
     return Table("Where the time of a step went", headings, rows)
 
 
-def _ops(profile: Profile) -> Iterator[str]:
-    for op in profile.table[:_SHOWN]:
-        total = sum(
-            other.self_s for other in profile.table if other.device == op.device
-        )
-        kind = "" if op.type in op.name else f", {op.type}"
-        share = f"{_share(op.self_s, total)} of the {op.device}'s"
-        own = units.seconds(op.self_s)
-        yield f"{_short(op.name)}{kind}: {own}, {share}, {_times(op.count)}"
-
-
-def _stages(profile: Profile) -> Iterator[str]:
-    total = sum(stage.self_s for stage in profile.stages)
-    for stage in profile.stages[:_SHOWN]:
-        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, total)}"
-        yield f"{_short(stage.name)}: {own}, {_times(stage.count)}"
+def _costliest(
+    title: str, entries: Sequence[Op | Stage], missing: Iterator[str]
+) -> Fold:
+    """What took most time of its own, most of all first."""
+    rows = tuple(
+        (_short(entry.name), units.seconds(entry.self_s), f"{entry.count:,}")
+        for entry in entries[:_SHOWN]
+    )
+    table = Table(title, ("name", "time of its own", "runs"), rows)
+    return Fold(title, tuple(missing), (table,))
 
 
 def _short(name: str) -> str:
@@ -265,7 +257,3 @@ def _short(name: str) -> str:
 
 def _share(part: float, total: float) -> str:
     return units.percent(part / total) if total > 0 else "0 %"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"

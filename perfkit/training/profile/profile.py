@@ -29,7 +29,9 @@ from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.profile.course import STEPPED, stepped, traces
 
-MOST_STEPS, LONGEST_S = 10, 300.0
+MOST_STEPS = 10
+# After so many seconds a training, or what reads its trace, counts as hung.
+_LONGEST_S, _LONGEST_READ_S = 300.0, 120.0
 _PREFIX = "perfkit-profile-"
 
 
@@ -38,7 +40,6 @@ def profile(
     /,
     *,
     steps: int = MOST_STEPS,
-    timeout: float = LONGEST_S,
     replay: str | Path | None = None,
 ) -> Profile:
     """Trace a few steps of your training, and read the trace into tables.
@@ -51,7 +52,6 @@ def profile(
         make_training: The function as ``diagnose`` takes it, or
             ``"FILE.py:make_training"``.
         steps: Steps to trace, 1 to 10; more make the trace large and tell nothing new.
-        timeout: Seconds after which the training counts as hung.
         replay: A recorded profile of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
@@ -64,7 +64,10 @@ def profile(
             the traceback of your own code.
         BadFileError: The file of the recording is not a profile.
     """
-    _check(steps, timeout)
+    is_whole = isinstance(steps, int) and not isinstance(steps, bool)
+    if not is_whole or not 1 <= steps <= MOST_STEPS:
+        remedy = f"give a whole number from 1 to {MOST_STEPS}"
+        raise BadParameterError(f"steps is {steps!r}; {remedy}.")
     make = maker(make_training)
     if where := replay_from(replay):
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
@@ -81,7 +84,7 @@ def profile(
             continue
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             work = functools.partial(stepped, make, steps, folder)
-            notes = notes_of(in_process(work, timeout))
+            notes = notes_of(in_process(work, _LONGEST_S))
             tables, failed = read(folder)
     finally:
         alone.let_go()
@@ -92,24 +95,12 @@ def profile(
 def notes_of(ended: Started) -> dict[str, Any]:
     """The notes of a training that was stepped through; ``RunError`` if it was not."""
     if STEPPED not in ended.notes:
-        remedy = "trace fewer steps, or give a longer timeout"
-        raise failure.run_error(ended, remedy)
+        raise failure.run_error(ended, "trace fewer steps")
     return dict(ended.notes[STEPPED])
-
-
-def _check(steps: int, timeout: float) -> None:
-    is_whole = isinstance(steps, int) and not isinstance(steps, bool)
-    if not is_whole or not 1 <= steps <= MOST_STEPS:
-        remedy = f"give a whole number from 1 to {MOST_STEPS}"
-        raise BadParameterError(f"steps is {steps!r}; {remedy}.")
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 1 <= timeout <= 86_400:
-        raise BadParameterError(f"timeout is {timeout!r}; give seconds from 1.")
 
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
-_LONGEST_S = 120.0
 
 
 def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -120,7 +111,7 @@ def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
     """
     tables, failed = dict[str, str](), dict[str, str]()
     for tool in (STEPS, OPS):
-        ended = in_process(functools.partial(_table, folder, tool), _LONGEST_S)
+        ended = in_process(functools.partial(_table, folder, tool), _LONGEST_READ_S)
         if tool in ended.notes:
             tables[tool] = ended.notes[tool]
         else:
