@@ -102,8 +102,6 @@ def ladder(
     *,
     label: str = "",
     budget: float | str | None = None,
-    guess: str = "",
-    seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Ladder:
@@ -117,8 +115,6 @@ def ladder(
             the ladder so far.
         label: Your edit, such as ``"cached input"``; "" for the function's name.
         budget: Seconds of the race, as ``perfkit.race`` takes them.
-        guess: How many times as fast you expect it to be; the race keeps it.
-        seed: Where random order and random numbers start; None draws one.
         folder: Where findings are; None for ``perfkit-findings`` here.
         replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
@@ -153,9 +149,7 @@ def ladder(
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
     sides = Side(name=AS_FOUND, maker=original), rival
     race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
-    session = open_race(
-        race, budget, guess=guess, seed=seed, folder=home, replay=replay
-    )
+    session = open_race(race, budget, folder=home, replay=replay)
     if not isinstance(session, Replay):
         _make_photographs(original)
     finding = watch_here(session)

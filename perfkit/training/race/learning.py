@@ -72,7 +72,12 @@ class Learning:
             return training
         model, data, *options = training
         arguments = dict(options[0]) if options else {}
-        callbacks, callback = arguments.get("callbacks"), self._callback()
+        self._news[COMPILED] = describe(model)
+        callbacks = arguments.get("callbacks")
+        callback = to_callback(
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
+            on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
+        )
         if isinstance(callbacks, load_keras().callbacks.CallbackList):
             # Appended, because fit would add a progress bar to a list of its own.
             callbacks.callbacks.append(callback)
@@ -84,18 +89,6 @@ class Learning:
         """Yield what became known since the last call."""
         news, self._news = self._news, {}
         yield from (Note(name, value) for name, value in news.items())
-
-    def _callback(self) -> Any:
-        callback: Any = to_callback(
-            on_train_begin=lambda logs: self._begin(callback.model),
-            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
-            on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
-        )
-        return callback
-
-    def _begin(self, model: Any) -> None:
-        if not self._losses:
-            self._news[COMPILED] = describe(model)
 
     def _begin_epoch(self) -> None:
         self._before += self._step
@@ -122,7 +115,8 @@ class Learning:
 def describe(model: Any) -> dict[str, Any]:
     """Describe by what a model learns, in words and numbers alone."""
     schedules = load_keras().optimizers.schedules
-    optimizer = model.optimizer
+    # What is no model is refused later, in a sentence.
+    optimizer = getattr(model, "optimizer", None)
     rate: Any = getattr(optimizer, "learning_rate", None)
     with contextlib.suppress(TypeError, ValueError):
         rate = float(rate)
