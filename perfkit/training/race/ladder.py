@@ -237,7 +237,5 @@ def _statements(code: Source) -> list[str]:
         if isinstance(node, ast.FunctionDef) and node.name == code.function
     )
     body = next((function.body for function in functions), [])
-    apart = ast.Import | ast.ImportFrom
-    texts = [ast.unparse(node) for node in body if not isinstance(node, apart)]
-    is_documented = bool(body) and isinstance(body[0], ast.Expr)
-    return texts[1:] if is_documented else texts
+    texts = map(ast.unparse, body)
+    return [t for t in texts if not t.startswith(("import ", "from ", "'", '"'))]

@@ -271,18 +271,11 @@ class Race(Experiment):
         timings = [t for t in map(measured.timing, names) if t and t.is_known]
         if len(timings) < 2:
             return ""
-        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
-        batch, *unequal = {self.facts[name].batch for name in names}
-        if unequal:
-            return rates
-        steps = [
-            units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
-            for t in timings
-        ]
-        takes = f"a step takes {steps[0]} instead of {steps[1]}"
         # Of a loop of the user's own nobody may know how many examples a step has.
-        is_counted = batch > 1 or not any(self.facts[name].loop for name in names)
-        return f"{takes} ({rates})" if is_counted else takes
+        batches = {self.facts[name].batch for name in names}
+        is_counted = batches != {1} or not any(self.facts[n].loop for n in names)
+        unit = "examples" if is_counted else "steps"
+        return units.instead(*(units.rate(timing.rate, unit) for timing in timings))
 
 
 def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:

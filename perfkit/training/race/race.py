@@ -67,11 +67,9 @@ class RaceSession(Session):
         race: Race,
         *,
         budget: float | None = None,
-        guess: str = "",
-        seed: int | None = None,
-        folder: Path | None = None,
         worse: float | None = None,
         close: Callable[[], object] = nothing,
+        **options: Any,
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
@@ -96,13 +94,8 @@ class RaceSession(Session):
                 sides = self._race.sides
                 self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
         self._launchers: Launchers
-        super().__init__(
-            self._race,
-            budget=_UNKNOWN_S if budget is None else budget,
-            guess=guess,
-            seed=seed,
-            folder=folder,
-        )
+        seconds = _UNKNOWN_S if budget is None else budget
+        super().__init__(self._race, budget=seconds, **options)
 
     def _backend_of(self, side: Side) -> str:
         if side.place in self._environments:
