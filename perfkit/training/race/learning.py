@@ -216,10 +216,10 @@ def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
 def time_to_loss(finding: Finding, loss: float) -> "DataFrame":
     """Say how soon each side of a race reaches a loss: a table with a row for each.
 
-    A trial has reached it once no later loss is higher. The first step does not count.
-    It is the training loss, so give data that do not repeat: otherwise the examples are
-    not new. A side of which a trial did not get there has no time, and with fewer than
-    three rounds, or seeds, nothing is compared.
+    A trial has reached it once no later loss is higher; if one of a side never does,
+    its cells are empty. The first step does not count. It is the training loss, so give
+    data that do not repeat: otherwise the examples are not new. With fewer than three
+    rounds, or seeds, nothing is compared.
 
     Args:
         finding: The finding of a race.
@@ -243,16 +243,16 @@ def time_to_loss(finding: Finding, loss: float) -> "DataFrame":
     runs = {name: _runs_to(loss, measured, name) for name in names}
     times = f"times as fast as {first}"
     for name, mine in runs.items():
-        reached = [run for run in mine.values() if run]
         row: dict[str, Any] = {"side": name}
-        row["reached"] = f"{len(reached)} of {len(mine)} trials"
-        if reached and len(reached) == len(mine):
-            row["examples"] = round(statistics.median(run.examples for run in reached))
-            row["seconds"] = statistics.median(run.seconds for run in reached)
+        if mine:
+            row["examples"] = round(
+                statistics.median(r.examples for r in mine.values())
+            )
+            row["seconds"] = statistics.median(run.seconds for run in mine.values())
         if name != first and (compared := _compare(measured, runs, name, first)):
             row[times] = f"{compared.interval}, {compared.judgement}"
         rows.append(row)
-    return frame(rows, ("side", "reached", "examples", "seconds", times))
+    return frame(rows, ("side", "examples", "seconds", times))
 
 
 def examples_to(loss: float, points: Points) -> float | None:
@@ -280,32 +280,28 @@ class _Run(NamedTuple):
     seconds: float
 
 
-def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run | None]:
-    """The trials of a side by their rounds; None for one that did not get there."""
-    runs = dict[int, _Run | None]()
+def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
+    """The trials of a side by their rounds; none if one of them did not get there."""
+    runs = dict[int, _Run]()
     for number, (trial, steady) in measured.by_round(side).items():
-        points, runs[number] = losses(trial), None
-        if examples := examples_to(loss, points):
-            seed = f"{points[0][1]:.4g}"
-            runs[number] = _Run(seed, examples, examples / steady.rate)
+        points = losses(trial)
+        examples = examples_to(loss, points)
+        if examples is None:
+            return {}
+        seed = f"{points[0][1]:.4g}"
+        runs[number] = _Run(seed, examples, examples / steady.rate)
     return runs
 
 
 def _compare(
-    measured: Measurement,
-    runs: dict[str, dict[int, _Run | None]],
-    side: str,
-    first: str,
+    measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
 ) -> Comparison | None:
-    """Compare two sides' times; None where a trial of theirs did not get there."""
-    if not all((*runs[side].values(), *runs[first].values())):
-        return None
+    """Compare the times of two sides; None over too few rounds."""
+    mine, theirs = runs[side], runs[first]
     # Trials that begin with the same loss had the same seed, and count as one.
-    pairs = ((runs[side][n], runs[first].get(n)) for n in runs[side])
     ratios = {
-        theirs.seed: theirs.seconds / mine.seconds
-        for mine, theirs in pairs
-        if mine and theirs
+        theirs[number].seed: theirs[number].seconds / mine[number].seconds
+        for number in mine.keys() & theirs.keys()
     }
     if len(ratios) < LEAST_ROUNDS:
         return None
