@@ -80,12 +80,10 @@ class Profile(records.Replayable):
             were traced, for each time that they were timed in the same process.
         at_a_time: Steps of the training in each of these; it may run several at once.
         steps: As xprof takes them apart; it may leave out the first and the last.
-        table: Every operation that the trace names, the most expensive first.
-        more_ops: How many more there are.
+        table: The operations that the trace names, the most expensive first.
         stages: Of the input.
         missing: Why something is not here, in a sentence, by its name: ``"steps"``,
             ``"ops"``, ``"stages"`` or ``"device"``.
-        trace_bytes: Size of the trace, which is not kept.
         code: A digest of the code around the function, as in a ``Diagnosis``.
         replayed: True in a recording that was shown in place of a profile.
     """
@@ -102,10 +100,8 @@ class Profile(records.Replayable):
     at_a_time: int = 1
     steps: tuple[ProfiledStep, ...] = ()
     table: tuple[Op, ...] = ()
-    more_ops: int = 0
     stages: tuple[Stage, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
-    trace_bytes: int = 0
     code: str = ""
     replayed: bool = False
 
@@ -178,10 +174,9 @@ def _report(profile: Profile) -> Report:
         f"{units.seconds(untraced_s)}, so the times below are "
         f"{units.ratio(traced_s / untraced_s)} as long."
     )
-    read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
         f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
-        f"a trace of {units.size(profile.trace_bytes)}, {read}."
+        f"read by xprof {profile.xprof}."
     )
     return Report(
         verdict=Verdict(headline=headline, much=cost),

@@ -247,9 +247,7 @@ def gathered(
         at_a_time=notes["at_a_time"],
         steps=read["steps"],
         table=read["ops"][:MOST],
-        more_ops=max(0, len(read["ops"]) - MOST),
         stages=read["stages"][:MOST],
         missing=missing,
-        trace_bytes=notes["bytes"],
         **about,
     )

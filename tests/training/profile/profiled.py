@@ -36,7 +36,6 @@ def profile(**changes):
                 self_s=0.05,
             ),
         ),
-        trace_bytes=131_000,
     )
     return replace(made, **changes)
 

@@ -127,7 +127,6 @@ def scripted(monkeypatch, tmp_path):
             "traced_s": [0.010] * work.args[1],
             "at_a_time": 1,
             "gpus": 1,
-            "bytes": 131_000,
         }
         return SimpleNamespace(notes={STEPPED: told})
 
