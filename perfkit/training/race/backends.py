@@ -101,14 +101,10 @@ class KerasRace(Race):
 
     Attributes:
         backends: What each side trains on, by its name.
-        loaded_s: Seconds that importing its libraries took, by its name.
         folder: Where the start that all sides share lies.
     """
 
     backends: Mapping[str, str] = field(default_factory=dict, metadata=NOT_ASKED)
-    loaded_s: Mapping[str, float | None] = field(
-        default_factory=dict, metadata=NOT_ASKED
-    )
     folder: str = field(default="", metadata=NOT_ASKED)
     rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
 
@@ -165,14 +161,12 @@ class KerasRace(Race):
 
     def _column(self, name: str, measured: Measurement) -> dict[str, str]:
         trials = measured.trials_of(name)
-        loaded_s = self.loaded_s.get(name)
         first_s = [t.notes[FIRST_STEP] for t in trials if FIRST_STEP in t.notes]
         ends_s = [s for trial in trials for s in trial.pauses.get(EPOCH_END, ())]
         sizes = [trial.notes[MEMORY] for trial in trials if MEMORY in trial.notes]
         backend = self.backends.get(name, "")
         return {
             "trains on": BACKENDS.get(backend, backend),
-            "importing its libraries": units.seconds(loaded_s) if loaded_s else "",
             "until the first step is done": _median(first_s, units.seconds),
             "end of an epoch": _median(ends_s, units.seconds),
             "memory, at most": _median(sizes, units.size),

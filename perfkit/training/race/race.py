@@ -170,10 +170,6 @@ class RaceSession(Session):
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
             library = "Keras" if isinstance(race, KerasRace) else "TensorFlow"
             yield Preparing(f"Loading {library}, once for each environment")
-        if isinstance(race, KerasRace):
-            hosts = launchers.hosts
-            loaded = {s.name: hosts[s.place].loaded_s for s in race.sides if hosts}
-            race = replace(race, loaded_s=loaded)
         race = replace(race, packages=packages(race.sides, self._environments))
         if isinstance(race, WholeRace):
             race = replace(race, auto=self._auto)
