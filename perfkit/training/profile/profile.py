@@ -21,7 +21,7 @@ from perfkit.engine.launcher import Started, launcher
 from perfkit.engine.processes import in_process
 from perfkit.engine.trial import Note
 from perfkit.errors import BadFileError, BadParameterError, need
-from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
+from perfkit.findings.profile import Op, Profile, ProfiledStep
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
 from perfkit.questions.replay import recordings_of, replay_from
@@ -85,11 +85,11 @@ def profile(
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             work = functools.partial(stepped, make, steps, folder)
             notes = notes_of(in_process(work, _LONGEST_S))
-            tables, failed = read(folder)
+            tables, missing = read(folder)
     finally:
         alone.let_go()
     about = {"training": name_of(make), "recorded": recorded, "code": digest(make)}
-    return gathered(notes, tables, failed, machine=machine(), xprof=xprof, **about)
+    return gathered(notes, tables, missing, machine=machine(), xprof=xprof, **about)
 
 
 def notes_of(ended: Started) -> dict[str, Any]:
@@ -99,25 +99,23 @@ def notes_of(ended: Started) -> dict[str, Any]:
     return dict(ended.notes[STEPPED])
 
 
-STEPS = "input_pipeline_analyzer"
-OPS = "framework_op_stats"
-
-
-def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
+def read(folder: str) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
     """Read the tables of the trace in a folder, each in a process that may crash.
 
     Returns:
-        The tables as xprof gives them, JSON, and in a sentence why there is none.
+        Their rows, and in a sentence why there are none, by the name of the table.
     """
-    tables, failed = dict[str, str](), dict[str, str]()
-    for tool in (STEPS, OPS):
+    tables, missing = dict[str, tuple[Any, ...]](), dict[str, str]()
+    for name, (tool, *_) in TABLES.items():
         ended = in_process(functools.partial(_table, folder, tool), _LONGEST_READ_S)
-        if tool in ended.notes:
-            tables[tool] = ended.notes[tool]
-        else:
+        try:
+            tables[name] = understand(name, ended.notes[tool])
+        except BadFileError as error:
+            missing[name] = str(error)
+        except KeyError:
             reason = anonymize(ended.message).rstrip(".") or "gave nothing"
-            failed[tool] = f"xprof could not read this part of the trace: {reason}."
-    return tables, failed
+            missing[name] = f"xprof could not read this part of the trace: {reason}."
+    return tables, missing
 
 
 def _table(folder: str, tool: str) -> Iterator[Note]:
@@ -154,16 +152,6 @@ def _step(row: dict[str, Any]) -> ProfiledStep:
     return ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
 
 
-def _stage(row: dict[str, Any]) -> Stage:
-    return Stage(
-        name=str(row["opName"]),
-        category=str(row["category"]),
-        count=int(row["count"]),
-        total_s=float(row["timeInMs"]) / 1e3,
-        self_s=float(row["selfTimeInMs"]) / 1e3,
-    )
-
-
 def _op(row: dict[str, Any]) -> Op:
     return Op(
         name=str(row["operation"]),
@@ -177,9 +165,8 @@ def _op(row: dict[str, Any]) -> Op:
 
 # What each table of a profile is read from, a column that it has, and how.
 TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Any]]] = {
-    "steps": (STEPS, "stepnum", _step),
-    "stages": (STEPS, "opName", _stage),
-    "ops": (OPS, "operation", _op),
+    "steps": ("input_pipeline_analyzer", "stepnum", _step),
+    "ops": ("framework_op_stats", "operation", _op),
 }
 
 
@@ -220,34 +207,30 @@ _NO_DEVICE = (
 
 
 def gathered(
-    notes: dict[str, Any], tables: dict[str, str], failed: dict[str, str], **about: Any
+    notes: dict[str, Any],
+    tables: dict[str, tuple[Any, ...]],
+    missing: dict[str, str],
+    **about: Any,
 ) -> Profile:
     """Make a profile; what is not there is told in a sentence, and the rest is there.
 
-    ``notes`` are those of ``course.stepped``; ``tables`` are JSON and ``failed`` says
-    why there is none, both by tool. All else is the profile's own.
+    ``notes`` are those of ``course.stepped``, ``tables`` and ``missing`` what ``read``
+    returns. All else is the profile's own.
     """
-    read: dict[str, tuple[Any, ...]] = dict.fromkeys(TABLES, ())
-    missing = dict[str, str]()
-    for name, (tool, *_) in TABLES.items():
-        try:
-            read[name] = understand(name, tables.get(tool, ""))
-        except BadFileError as error:
-            missing[name] = failed.get(tool, str(error))
-    if not read["steps"]:
-        missing.setdefault("steps", _NO_STEPS)
-    of_device = [op for op in read["ops"] if op.device == "device"]
-    of_device += [step for step in read["steps"] if step.parts.get(_DEVICE)]
+    steps, ops = (tables.get(name, ()) for name in TABLES)
+    if not steps:
+        missing = {"steps": _NO_STEPS} | missing
+    of_device = [op for op in ops if op.device == "device"]
+    of_device += [step for step in steps if step.parts.get(_DEVICE)]
     if notes["gpus"] and not of_device:
-        missing["device"] = _NO_DEVICE
+        missing = missing | {"device": _NO_DEVICE}
     return Profile(
         perfkit=__version__,
         traced_s=tuple(notes["traced_s"]),
         untraced_s=tuple(notes["untraced_s"]),
         at_a_time=notes["at_a_time"],
-        steps=read["steps"],
-        table=read["ops"][:MOST],
-        stages=read["stages"][:MOST],
+        steps=steps,
+        table=ops[:MOST],
         missing=missing,
         **about,
     )

@@ -68,7 +68,7 @@ def test_xprof_finds_the_steps_their_operations_and_the_stages_of_the_input(made
     # One at an end of the trace may be cut, and a busy machine loses a few.
     assert all(-op.count % trainings.STEPS <= trainings.STEPS // 2 for op in products)
     assert {op.device for op in made.table} == {"host"}
-    assert any("Batch" in stage.name for stage in made.stages)
+    assert any("Batch" in name for name in made.input_stages()["name"])
     # Steps are timed without the tracer, too.
     assert len(made.traced_s) == trainings.STEPS
     assert len(made.untraced_s) >= 2
@@ -130,12 +130,10 @@ def scripted(monkeypatch, tmp_path):
         }
         return SimpleNamespace(notes={STEPPED: told})
 
-    failed = {profile.OPS: "xprof could not read this part of the trace: so."}
-    # The third of its tables has the stages.
-    tables = profiled.steps_table((4.0, 1.0), (5.0, 1.5))[:2]
-    found = {profile.STEPS: json.dumps(tables)}
+    missing = {"ops": "xprof could not read this part of the trace: so."}
+    tables = {"steps": (profiled.STEP, profiled.STEP)}
     monkeypatch.setattr(profile, "in_process", process)
-    monkeypatch.setattr(profile, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profile, "read", lambda folder: (tables, missing))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
     monkeypatch.setattr(profile, "launcher", Mock)
     # Where no other run holds the lock.
@@ -147,8 +145,7 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     made = perfkit.profile(trainings.short_epochs, steps=4)
     assert made.training == "short_epochs"
     assert len(made.traced_s) == 4
-    assert (len(made.steps), made.stages, made.table) == (2, (), ())
-    assert made.missing["stages"].startswith("xprof gave a table that this perfkit")
+    assert (len(made.steps), made.table) == (2, ())
     assert made.missing["ops"].endswith("so.")
     assert made.missing["device"] in made.report.besides
     assert made.perfkit == importlib.metadata.version("perfkit")
@@ -179,16 +176,17 @@ def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
 
 def test_a_table_that_ends_the_process_costs_no_other(monkeypatch):
     def process(work, longest):
-        folder, tool = work.args
-        if tool == profile.STEPS:
+        _, tool = work.args
+        if tool != profile.TABLES["ops"][0]:
             return SimpleNamespace(notes={}, message="was ended by SIGABRT.")
-        return SimpleNamespace(notes={tool: f"{tool} of {folder}"})
+        empty = '[{"cols": [{"id": "operation"}], "rows": []}]'
+        return SimpleNamespace(notes={tool: empty})
 
     monkeypatch.setattr(profile, "in_process", process)
-    found, failed = profile.read("here")
-    assert found == {profile.OPS: "framework_op_stats of here"}
+    tables, missing = profile.read("here")
+    assert tables == {"ops": ()}
     said = "xprof could not read this part of the trace: was ended by SIGABRT."
-    assert failed == {profile.STEPS: said}
+    assert missing == {"steps": said}
 
 
 @pytest.mark.parametrize("name", profile.TABLES)
