@@ -22,7 +22,7 @@ from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence, lower
 from perfkit.questions.base import NOT_ASKED, Experiment
-from perfkit.questions.shared.verdicts import failures
+from perfkit.questions.shared.verdicts import failures, rates_behind
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import digest, name_of
 from perfkit.training.race import learning
@@ -154,7 +154,7 @@ class Race(Experiment):
         compared = compared.after(LEAST_ROUNDS)
         name, baseline = side.name, self.baseline
         differ = self.differences(side, measured)
-        rates = self._rates(side, measured)
+        rates = self._rates(compared, measured)
         if any(d.other_work for d in differ):
             details = "; ".join(d.sentence for d in differ)
             loops = {self.facts[n].loop for n in (name, baseline)}
@@ -265,17 +265,13 @@ class Race(Experiment):
                 "an environment of its own, and use --python."
             )
 
-    def _rates(self, side: Side, measured: Measurement) -> str:
+    def _rates(self, compared: Comparison, measured: Measurement) -> str:
         """Return the rates of both sides; "" if one is not known well enough."""
-        names = side.name, self.baseline
-        timings = [t for t in map(measured.timing, names) if t and t.is_known]
-        if len(timings) < 2:
-            return ""
+        facts = [self.facts[name] for name in (compared.variant, compared.baseline)]
         # Of a loop of the user's own nobody may know how many examples a step has.
-        batches = {self.facts[name].batch for name in names}
-        is_counted = batches != {1} or not any(self.facts[n].loop for n in names)
+        is_counted = any(f.batch > 1 for f in facts) or not any(f.loop for f in facts)
         unit = "examples" if is_counted else "steps"
-        return units.instead(*(units.rate(timing.rate, unit) for timing in timings))
+        return rates_behind(measured, compared, unit).removeprefix(": ")
 
 
 def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:
