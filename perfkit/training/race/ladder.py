@@ -5,7 +5,6 @@ edited copy against that file; the ladder reads them from the folder of findings
 """
 
 import ast
-import contextlib
 import runpy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,12 +19,12 @@ from perfkit.charts.layout import limits
 from perfkit.charts.rows import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL
 from perfkit.engine.statistics import Comparison
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
-from perfkit.findings.store import FOLDER, read
+from perfkit.findings.store import FOLDER
 from perfkit.findings.text import plain
-from perfkit.questions.replay import Replay
+from perfkit.questions.replay import Replay, read_all
 from perfkit.questions.runs import home_of, watch_here
 from perfkit.training.diagnose import source
 from perfkit.training.diagnose.maker import (
@@ -183,13 +182,9 @@ def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladde
 
     ``races`` are findings that may be in no file.
     """
-    code, findings = digest(original), [*races]
-    rungs = dict[str, tuple[Comparison, str]]()
-    # Files are named after their questions; what cannot be read is no rung.
-    for path in sorted((folder or Path(FOLDER)).glob(f"{Race.name}-*.json")):
-        with contextlib.suppress(BadFileError):
-            findings.append(read(path, Finding))
-    for race in sorted(findings, key=lambda finding: finding.recorded):
+    code, rungs = digest(original), dict[str, tuple[Comparison, str]]()
+    saved = read_all(folder or Path(FOLDER), Finding, AS_FOUND)
+    for race in sorted([*races, *saved], key=lambda finding: finding.recorded):
         if rung := _rung_of(race, code):
             # The newest race of a label takes its place at the end.
             rungs.pop(rung.variant, None)
