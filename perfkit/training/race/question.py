@@ -338,7 +338,7 @@ def differences(
     # The model of a custom loop is unknown.
     has_models = not (new.loop or base.loop)
     if has_models and new.parameters != base.parameters:
-        after, before = map(_count, (new.parameters, base.parameters))
+        after, before = f"{new.parameters:,}", f"{base.parameters:,}"
         sentence = f"its model has {after} parameters instead of {before}"
         yield Difference(sentence, other_work=True)
     elif has_models and new.layers != base.layers:
@@ -362,7 +362,7 @@ def differences(
     # Examples of an epoch, whose last batch may be dropped; 0 where nobody knows.
     epoch, usual = ((facts.steps or 0) * facts.batch for facts in (new, base))
     if epoch and usual and abs(epoch - usual) > max(new.batch, base.batch):
-        sentence = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
+        sentence = f"an epoch holds {epoch:,} examples instead of {usual:,}"
         yield Difference(sentence)
 
 
@@ -378,10 +378,6 @@ def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
 
 def _listed(shapes: tuple[str, ...]) -> str:
     return " and ".join(f"({s})" if "," in s else s for s in shapes) or "none"
-
-
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
 
 
 def fold(
