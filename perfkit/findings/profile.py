@@ -209,7 +209,7 @@ def _parts(profile: Profile) -> Table:
         for name in names
     }
     rows = tuple(
-        (name, units.seconds(spent), _share(spent, step_s))
+        (name, units.seconds(spent), units.percent(spent / step_s if step_s else 0.0))
         for name, spent in sorted(parts.items(), key=lambda part: -part[1])
         if spent > 0
     )
@@ -231,7 +231,3 @@ def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
     end = name.removeprefix("StatefulPartitionedCall/")
     return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
-
-
-def _share(part: float, total: float) -> str:
-    return units.percent(part / total) if total > 0 else "0 %"

@@ -315,10 +315,9 @@ def compare_starts(new: dict[str, Any], base: dict[str, Any]) -> str:
     for step, (mine, theirs, tolerance) in enumerate(pairs):
         if not math.isclose(mine, theirs, rel_tol=tolerance, abs_tol=1e-9):
             when = f"in step {step}" if step else "before any step"
-            losses = f"{_write(mine)} instead of {_write(theirs)}"
+            losses = " instead of ".join(
+                units.significant(loss) if math.isfinite(loss) else "no number"
+                for loss in (mine, theirs)
+            )
             return f"from the same weights its loss on one batch is {losses} {when}"
     return ""
-
-
-def _write(loss: float) -> str:
-    return units.significant(loss) if math.isfinite(loss) else "no number"
