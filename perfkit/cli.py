@@ -242,7 +242,7 @@ def _profile(args: Namespace) -> int:
     if sys.stderr.isatty():
         message = "Running the training until it is warm, after any other run …"
         print(message, file=sys.stderr)
-    step_profile = profile(args.training, steps=args.steps, timeout=args.timeout)
+    step_profile = profile(args.training, steps=args.steps)
     _show_report(step_profile, args)
     _write_json(step_profile, args)
     return DONE

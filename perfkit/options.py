@@ -256,8 +256,6 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
     _add(parser, "training", "FILE.py", training)
     _add(parser, "--steps", "N", "steps, 1 to 10 (10)", type=_integer, default=10)
-    hung = "seconds after which the training counts as hung (300)"
-    _add(parser, "--timeout", "SECONDS", hung, type=_number, default=300.0)
     _add(parser, "--json", "FILE", "also write the profile here; - for stdout")
 
 

@@ -161,19 +161,15 @@ class Host:
     """The launcher of a place that is another than this process.
 
     It answers one question after another.
-
-    Attributes:
-        loaded_s: Seconds that loading it took; None before that.
     """
 
     def __init__(self, place: Place, environment: Environment) -> None:
-        self.loaded_s: float | None = None
+        self._is_loaded = False
         self._place = place
         # Whose questions have no answer yet, and whose answers were not heard, by the
         # trial's process; 0 for none.
         self._asked = deque[int]()
         self._answers = defaultdict[int, list[Any]](list)
-        self._began = time.perf_counter()
         self._lent, self._backend = "", environment.backend
         try:
             if place.python:
@@ -220,14 +216,13 @@ class Host:
         Raises:
             RunError: It ended before it was ready.
         """
-        if self.loaded_s is not None:
+        if self._is_loaded:
             return True
         answers = self._ask(timeout, "wait", timeout)
         if problem := next((text for text in answers if isinstance(text, str)), ""):
             raise RunError(problem)
-        if any(answers):
-            self.loaded_s = time.perf_counter() - self._began
-        return any(answers)
+        self._is_loaded = any(answers)
+        return self._is_loaded
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits

@@ -6,7 +6,7 @@ A profile explains a difference that was measured and never stands in for one.
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from perfkit import units
 from perfkit.findings import reading
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 Device = Literal["host", "device"]
+# The type of an operation that is a stage of the input.
+_STAGE = "Dataset"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +53,6 @@ class ProfiledStep:
     parts: dict[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One stage of the input; stages run beside each other and beside the steps.
-
-    ``tf.data`` calls it so, the last stage first. ``count`` is of elements, and the
-    times are theirs, ``self_s`` without the stages that it takes them from.
-    """
-
-    name: str
-    category: str
-    count: int
-    total_s: float
-    self_s: float
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Profile(records.Replayable):
     """A few steps of one training on one machine, under the profiler.
@@ -80,12 +67,9 @@ class Profile(records.Replayable):
             were traced, for each time that they were timed in the same process.
         at_a_time: Steps of the training in each of these; it may run several at once.
         steps: As xprof takes them apart; it may leave out the first and the last.
-        table: Every operation that the trace names, the most expensive first.
-        more_ops: How many more there are.
-        stages: Of the input.
+        table: The operations that the trace names, the most expensive first.
         missing: Why something is not here, in a sentence, by its name: ``"steps"``,
-            ``"ops"``, ``"stages"`` or ``"device"``.
-        trace_bytes: Size of the trace, which is not kept.
+            ``"ops"`` or ``"device"``.
         code: A digest of the code around the function, as in a ``Diagnosis``.
         replayed: True in a recording that was shown in place of a profile.
     """
@@ -102,27 +86,29 @@ class Profile(records.Replayable):
     at_a_time: int = 1
     steps: tuple[ProfiledStep, ...] = ()
     table: tuple[Op, ...] = ()
-    more_ops: int = 0
-    stages: tuple[Stage, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
-    trace_bytes: int = 0
     code: str = ""
     replayed: bool = False
 
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
-        table = _frame(Op, self.table)
+        rows, names = map(asdict, self.table), (field.name for field in fields(Op))
+        table = frame([*rows], names)
         device_s = table.groupby("device")["self_s"].transform("sum")
         table["share"] = (table["self_s"] / device_s.where(device_s > 0)).fillna(0.0)
         return table
 
     def input_stages(self) -> "DataFrame":
-        """One row per stage of the input: elements, and seconds of its own."""
-        return _frame(Stage, self.stages)
+        """The operations that are stages of the input; ``count`` is of elements.
+
+        They run beside each other and beside the steps.
+        """
+        table = self.ops()
+        return table[table["type"] == _STAGE]
 
 
 _MOST, _MOST_PARTS = 1000, 50
-_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages")
+_LISTS = ("traced_s", "untraced_s", "steps", "table")
 
 
 @reading.faults.register
@@ -139,13 +125,8 @@ def _faults(profile: Profile) -> Iterator[str]:
     seconds = [spent for step in profile.steps for spent in step.parts.values()]
     seconds += [step.seconds for step in profile.steps]
     seconds += [op.self_s for op in profile.table]
-    seconds += [stage.self_s for stage in profile.stages]
     if min(seconds, default=0.0) < 0:
         yield "a time is below 0"
-
-
-def _frame(row_type: type[Any], rows: Sequence[Any]) -> "DataFrame":
-    return frame([*map(asdict, rows)], (field.name for field in fields(row_type)))
 
 
 _SHOWN = 8
@@ -157,6 +138,7 @@ _MEANING = (
     "a change brings, use perfkit.diagnose."
 )
 
+_OPS = "Operations by their own time"
 _STAGES = "Stages of the input, which run beside the steps and wait for each other"
 
 
@@ -177,13 +159,9 @@ def _report(profile: Profile) -> Report:
         f"{units.seconds(untraced_s)}, so the times below are "
         f"{units.ratio(traced_s / untraced_s)} as long."
     )
-    ops = len(profile.table) + profile.more_ops
-    extent = f", {_SHOWN} of {ops}" if ops > _SHOWN else ""
-    operations = (*_ops(profile), *_missing(profile, "ops"))
-    read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
     foot = (
         f"Recorded on {profile.machine.summary}, {minute(profile.recorded)}; "
-        f"a trace of {units.size(profile.trace_bytes)}, {read}."
+        f"read by xprof {profile.xprof}."
     )
     return Report(
         verdict=Verdict(headline=headline, much=cost),
@@ -191,8 +169,8 @@ def _report(profile: Profile) -> Report:
         table=_parts(profile),
         besides=(*_missing(profile, "steps", "device"), *_notes(profile)),
         folds=(
-            Fold(f"Operations by their own time{extent}", operations),
-            Fold(_STAGES, (*_stages(profile), *_missing(profile, "stages"))),
+            _costliest(_OPS, profile.table, *_missing(profile, "ops")),
+            _costliest(_STAGES, [op for op in profile.table if op.type == _STAGE]),
         ),
         foot=(foot,),
     )
@@ -211,7 +189,7 @@ def _notes(profile: Profile) -> Iterator[str]:
             "that look incomplete."
         )
     # The model's own, without the stages of its input.
-    named_s = sum(op.self_s for op in profile.table if op.type != "Dataset")
+    named_s = sum(op.self_s for op in profile.table if op.type != _STAGE)
     if profile.table and named_s < _ENOUGH_NAMED * sum(profile.traced_s):
         yield (
             "The operations that the trace names explain less than a tenth of the "
@@ -231,7 +209,7 @@ def _parts(profile: Profile) -> Table:
         for name in names
     }
     rows = tuple(
-        (name, units.seconds(spent), _share(spent, step_s))
+        (name, units.seconds(spent), units.percent(spent / step_s if step_s else 0.0))
         for name, spent in sorted(parts.items(), key=lambda part: -part[1])
         if spent > 0
     )
@@ -239,33 +217,17 @@ def _parts(profile: Profile) -> Table:
     return Table("Where the time of a step went", headings, rows)
 
 
-def _ops(profile: Profile) -> Iterator[str]:
-    for op in profile.table[:_SHOWN]:
-        total = sum(
-            other.self_s for other in profile.table if other.device == op.device
-        )
-        kind = "" if op.type in op.name else f", {op.type}"
-        share = f"{_share(op.self_s, total)} of the {op.device}'s"
-        own = units.seconds(op.self_s)
-        yield f"{_short(op.name)}{kind}: {own}, {share}, {_times(op.count)}"
-
-
-def _stages(profile: Profile) -> Iterator[str]:
-    total = sum(stage.self_s for stage in profile.stages)
-    for stage in profile.stages[:_SHOWN]:
-        own = f"{units.seconds(stage.self_s)} of its own, {_share(stage.self_s, total)}"
-        yield f"{_short(stage.name)}: {own}, {_times(stage.count)}"
+def _costliest(title: str, ops: Sequence[Op], *missing: str) -> Fold:
+    """What took most time of its own, most of all first."""
+    rows = tuple(
+        (_short(op.name), units.seconds(op.self_s), f"{op.count:,}")
+        for op in ops[:_SHOWN]
+    )
+    table = Table(title, ("name", "time of its own", "runs"), rows)
+    return Fold(title, missing, (table,))
 
 
 def _short(name: str) -> str:
     """The end of a long name: its beginning is the same for all."""
     end = name.removeprefix("StatefulPartitionedCall/")
     return end if len(end) <= _NAME else f"…{end[-_NAME + 1 :]}"
-
-
-def _share(part: float, total: float) -> str:
-    return units.percent(part / total) if total > 0 else "0 %"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"

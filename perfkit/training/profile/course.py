@@ -217,8 +217,7 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
         )
     seen = {"untraced_s": course.untraced, "traced_s": course.traced}
     gpus = len(tf.config.list_physical_devices("GPU"))
-    size = sum(path.stat().st_size for path in traces(folder))
-    yield Note(STEPPED, seen | {"at_a_time": at_a_time, "gpus": gpus, "bytes": size})
+    yield Note(STEPPED, seen | {"at_a_time": at_a_time, "gpus": gpus})
 
 
 def _run(maker: Callable[[], Any], course: Course) -> int:

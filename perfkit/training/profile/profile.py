@@ -21,7 +21,7 @@ from perfkit.engine.launcher import Started, launcher
 from perfkit.engine.processes import in_process
 from perfkit.engine.trial import Note
 from perfkit.errors import BadFileError, BadParameterError, need
-from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
+from perfkit.findings.profile import Op, Profile, ProfiledStep
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import anonymize, check_trains
 from perfkit.questions.replay import recordings_of, replay_from
@@ -29,7 +29,9 @@ from perfkit.training.diagnose import failure
 from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
 from perfkit.training.profile.course import STEPPED, stepped, traces
 
-MOST_STEPS, LONGEST_S = 10, 300.0
+MOST_STEPS = 10
+# After so many seconds a training, or what reads its trace, counts as hung.
+_LONGEST_S, _LONGEST_READ_S = 300.0, 120.0
 _PREFIX = "perfkit-profile-"
 
 
@@ -38,7 +40,6 @@ def profile(
     /,
     *,
     steps: int = MOST_STEPS,
-    timeout: float = LONGEST_S,
     replay: str | Path | None = None,
 ) -> Profile:
     """Trace a few steps of your training, and read the trace into tables.
@@ -51,7 +52,6 @@ def profile(
         make_training: The function as ``diagnose`` takes it, or
             ``"FILE.py:make_training"``.
         steps: Steps to trace, 1 to 10; more make the trace large and tell nothing new.
-        timeout: Seconds after which the training counts as hung.
         replay: A recorded profile of exactly this code to show instead of a run; see
             ``perfkit.run``.
 
@@ -64,7 +64,10 @@ def profile(
             the traceback of your own code.
         BadFileError: The file of the recording is not a profile.
     """
-    _check(steps, timeout)
+    is_whole = isinstance(steps, int) and not isinstance(steps, bool)
+    if not is_whole or not 1 <= steps <= MOST_STEPS:
+        remedy = f"give a whole number from 1 to {MOST_STEPS}"
+        raise BadParameterError(f"steps is {steps!r}; {remedy}.")
     make = maker(make_training)
     if where := replay_from(replay):
         profiles = recordings_of(name_of(make), digest(make), where, Profile)
@@ -81,52 +84,38 @@ def profile(
             continue
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             work = functools.partial(stepped, make, steps, folder)
-            notes = notes_of(in_process(work, timeout))
-            tables, failed = read(folder)
+            notes = notes_of(in_process(work, _LONGEST_S))
+            tables, missing = read(folder)
     finally:
         alone.let_go()
     about = {"training": name_of(make), "recorded": recorded, "code": digest(make)}
-    return gathered(notes, tables, failed, machine=machine(), xprof=xprof, **about)
+    return gathered(notes, tables, missing, machine=machine(), xprof=xprof, **about)
 
 
 def notes_of(ended: Started) -> dict[str, Any]:
     """The notes of a training that was stepped through; ``RunError`` if it was not."""
     if STEPPED not in ended.notes:
-        remedy = "trace fewer steps, or give a longer timeout"
-        raise failure.run_error(ended, remedy)
+        raise failure.run_error(ended, "trace fewer steps")
     return dict(ended.notes[STEPPED])
 
 
-def _check(steps: int, timeout: float) -> None:
-    is_whole = isinstance(steps, int) and not isinstance(steps, bool)
-    if not is_whole or not 1 <= steps <= MOST_STEPS:
-        remedy = f"give a whole number from 1 to {MOST_STEPS}"
-        raise BadParameterError(f"steps is {steps!r}; {remedy}.")
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 1 <= timeout <= 86_400:
-        raise BadParameterError(f"timeout is {timeout!r}; give seconds from 1.")
-
-
-STEPS = "input_pipeline_analyzer"
-OPS = "framework_op_stats"
-_LONGEST_S = 120.0
-
-
-def read(folder: str) -> tuple[dict[str, str], dict[str, str]]:
+def read(folder: str) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
     """Read the tables of the trace in a folder, each in a process that may crash.
 
     Returns:
-        The tables as xprof gives them, JSON, and in a sentence why there is none.
+        Their rows, and in a sentence why there are none, by the name of the table.
     """
-    tables, failed = dict[str, str](), dict[str, str]()
-    for tool in (STEPS, OPS):
-        ended = in_process(functools.partial(_table, folder, tool), _LONGEST_S)
-        if tool in ended.notes:
-            tables[tool] = ended.notes[tool]
-        else:
+    tables, missing = dict[str, tuple[Any, ...]](), dict[str, str]()
+    for name, (tool, *_) in TABLES.items():
+        ended = in_process(functools.partial(_table, folder, tool), _LONGEST_READ_S)
+        try:
+            tables[name] = understand(name, ended.notes[tool])
+        except BadFileError as error:
+            missing[name] = str(error)
+        except KeyError:
             reason = anonymize(ended.message).rstrip(".") or "gave nothing"
-            failed[tool] = f"xprof could not read this part of the trace: {reason}."
-    return tables, failed
+            missing[name] = f"xprof could not read this part of the trace: {reason}."
+    return tables, missing
 
 
 def _table(folder: str, tool: str) -> Iterator[Note]:
@@ -163,16 +152,6 @@ def _step(row: dict[str, Any]) -> ProfiledStep:
     return ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
 
 
-def _stage(row: dict[str, Any]) -> Stage:
-    return Stage(
-        name=str(row["opName"]),
-        category=str(row["category"]),
-        count=int(row["count"]),
-        total_s=float(row["timeInMs"]) / 1e3,
-        self_s=float(row["selfTimeInMs"]) / 1e3,
-    )
-
-
 def _op(row: dict[str, Any]) -> Op:
     return Op(
         name=str(row["operation"]),
@@ -186,9 +165,8 @@ def _op(row: dict[str, Any]) -> Op:
 
 # What each table of a profile is read from, a column that it has, and how.
 TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Any]]] = {
-    "steps": (STEPS, "stepnum", _step),
-    "stages": (STEPS, "opName", _stage),
-    "ops": (OPS, "operation", _op),
+    "steps": ("input_pipeline_analyzer", "stepnum", _step),
+    "ops": ("framework_op_stats", "operation", _op),
 }
 
 
@@ -229,36 +207,30 @@ _NO_DEVICE = (
 
 
 def gathered(
-    notes: dict[str, Any], tables: dict[str, str], failed: dict[str, str], **about: Any
+    notes: dict[str, Any],
+    tables: dict[str, tuple[Any, ...]],
+    missing: dict[str, str],
+    **about: Any,
 ) -> Profile:
     """Make a profile; what is not there is told in a sentence, and the rest is there.
 
-    ``notes`` are those of ``course.stepped``; ``tables`` are JSON and ``failed`` says
-    why there is none, both by tool. All else is the profile's own.
+    ``notes`` are those of ``course.stepped``, ``tables`` and ``missing`` what ``read``
+    returns. All else is the profile's own.
     """
-    read: dict[str, tuple[Any, ...]] = dict.fromkeys(TABLES, ())
-    missing = dict[str, str]()
-    for name, (tool, *_) in TABLES.items():
-        try:
-            read[name] = understand(name, tables.get(tool, ""))
-        except BadFileError as error:
-            missing[name] = failed.get(tool, str(error))
-    if not read["steps"]:
-        missing.setdefault("steps", _NO_STEPS)
-    of_device = [op for op in read["ops"] if op.device == "device"]
-    of_device += [step for step in read["steps"] if step.parts.get(_DEVICE)]
+    steps, ops = (tables.get(name, ()) for name in TABLES)
+    if not steps:
+        missing = {"steps": _NO_STEPS} | missing
+    of_device = [op for op in ops if op.device == "device"]
+    of_device += [step for step in steps if step.parts.get(_DEVICE)]
     if notes["gpus"] and not of_device:
-        missing["device"] = _NO_DEVICE
+        missing = missing | {"device": _NO_DEVICE}
     return Profile(
         perfkit=__version__,
         traced_s=tuple(notes["traced_s"]),
         untraced_s=tuple(notes["untraced_s"]),
         at_a_time=notes["at_a_time"],
-        steps=read["steps"],
-        table=read["ops"][:MOST],
-        more_ops=max(0, len(read["ops"]) - MOST),
-        stages=read["stages"][:MOST],
+        steps=steps,
+        table=ops[:MOST],
         missing=missing,
-        trace_bytes=notes["bytes"],
         **about,
     )

@@ -101,14 +101,10 @@ class KerasRace(Race):
 
     Attributes:
         backends: What each side trains on, by its name.
-        loaded_s: Seconds that importing its libraries took, by its name.
         folder: Where the start that all sides share lies.
     """
 
     backends: Mapping[str, str] = field(default_factory=dict, metadata=NOT_ASKED)
-    loaded_s: Mapping[str, float | None] = field(
-        default_factory=dict, metadata=NOT_ASKED
-    )
     folder: str = field(default="", metadata=NOT_ASKED)
     rounds: int = field(default=BRIEF_ROUNDS, metadata=NOT_ASKED)
 
@@ -146,7 +142,11 @@ class KerasRace(Race):
         for side in self.sides[1:]:
             new = self.facts[side.name].start
             if new and base and not compare_starts(new, base):
-                yield f"{side.name}: {start_in_words(new, base)}"
+                # Where layers draw random numbers, later losses cannot be the same.
+                when = "before any step"
+                if not (new["random"] or base["random"]):
+                    when += f" and in {STEPS} steps"
+                yield f"{side.name}: from the same weights its loss is the same {when}."
         yield from super()._same_job(measured)
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
@@ -161,14 +161,12 @@ class KerasRace(Race):
 
     def _column(self, name: str, measured: Measurement) -> dict[str, str]:
         trials = measured.trials_of(name)
-        loaded_s = self.loaded_s.get(name)
         first_s = [t.notes[FIRST_STEP] for t in trials if FIRST_STEP in t.notes]
         ends_s = [s for trial in trials for s in trial.pauses.get(EPOCH_END, ())]
         sizes = [trial.notes[MEMORY] for trial in trials if MEMORY in trial.notes]
         backend = self.backends.get(name, "")
         return {
             "trains on": BACKENDS.get(backend, backend),
-            "importing its libraries": units.seconds(loaded_s) if loaded_s else "",
             "until the first step is done": _median(first_s, units.seconds),
             "end of an epoch": _median(ends_s, units.seconds),
             "memory, at most": _median(sizes, units.size),
@@ -317,25 +315,9 @@ def compare_starts(new: dict[str, Any], base: dict[str, Any]) -> str:
     for step, (mine, theirs, tolerance) in enumerate(pairs):
         if not math.isclose(mine, theirs, rel_tol=tolerance, abs_tol=1e-9):
             when = f"in step {step}" if step else "before any step"
-            losses = f"{_write(mine)} instead of {_write(theirs)}"
+            losses = " instead of ".join(
+                units.significant(loss) if math.isfinite(loss) else "no number"
+                for loss in (mine, theirs)
+            )
             return f"from the same weights its loss on one batch is {losses} {when}"
     return ""
-
-
-def start_in_words(new: dict[str, Any], base: dict[str, Any]) -> str:
-    """Say that the first losses are the same, and which were compared."""
-    before, *losses = new["losses"]
-    start = f"From the same weights, its loss on one batch is {_write(before)}"
-    if new["random"] or base["random"]:
-        return (
-            f"{start} before training, as the baseline's. Its layers draw random "
-            "numbers, so later losses were compared on average alone."
-        )
-    return (
-        f"{start} before training and {_write(losses[-1])} in step {STEPS}, "
-        "as the baseline's."
-    )
-
-
-def _write(loss: float) -> str:
-    return units.significant(loss) if math.isfinite(loss) else "no number"

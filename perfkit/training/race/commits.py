@@ -33,45 +33,6 @@ _OURS = "perfkit-findings"
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A process that runs the code of a commit in the place of that of a working tree.
-
-    ``top`` is the folder of the working tree, "" where nothing is moved, and ``tree``
-    that of the commit's files.
-    """
-
-    top: str = ""
-    tree: str = ""
-
-    def move(self) -> None:
-        """Let packages that are installed from the working tree be the commit's."""
-        sys.path[:] = [
-            self.tree + os.path.realpath(place)[len(self.top) :]
-            if self._is_code(place)
-            else place
-            for place in sys.path
-        ]
-
-    def find_leftovers(self, names: Iterable[str]) -> list[str]:
-        """Return those of these modules that still came from the working tree."""
-        modules = ((name, sys.modules.get(name)) for name in names)
-        files = {name: getattr(module, "__file__", None) for name, module in modules}
-        code = (n for n, f in files.items() if f and self._is_code(original(f)))
-        return sorted({name.partition(".")[0] for name in code})
-
-    def _is_code(self, place: str) -> bool:
-        """Whether a file is the working tree's own code, and not an environment's."""
-        where, top = Path(os.path.realpath(place)), Path(self.top)
-        inside = self.top and where.is_relative_to(top)
-        if not inside or "site-packages" in where.parts:
-            return False
-        # A Python that the working tree lies in, such as /usr, is above these folders.
-        environments = map(os.path.realpath, (sys.prefix, sys.base_prefix))
-        between = set(itertools.takewhile(top.__ne__, (where, *where.parents)))
-        return between.isdisjoint(map(Path, environments))
-
-
-@dataclass(frozen=True)
 class Commit:
     """The files of a commit, or what stands for one.
 
@@ -88,6 +49,31 @@ class Commit:
     tree: Path
     folder: Path
     lock: int
+
+    def move(self) -> None:
+        """Let packages that are installed from the working tree be the commit's."""
+        for number, place in enumerate(sys.path):
+            if self._is_code(place):
+                inside = Path(os.path.realpath(place)).relative_to(self.top)
+                sys.path[number] = str(self.tree / inside)
+
+    def find_leftovers(self, names: Iterable[str]) -> list[str]:
+        """Return those of these modules that still came from the working tree."""
+        modules = ((name, sys.modules.get(name)) for name in names)
+        files = {name: getattr(module, "__file__", None) for name, module in modules}
+        code = (n for n, f in files.items() if f and self._is_code(original(f)))
+        return sorted({name.partition(".")[0] for name in code})
+
+    def _is_code(self, place: str) -> bool:
+        """Whether a file is the working tree's own code, and not an environment's."""
+        where = Path(os.path.realpath(place))
+        if not where.is_relative_to(self.top) or "site-packages" in where.parts:
+            return False
+        # A Python that the working tree lies in, such as /usr, is above these folders.
+        environments = map(os.path.realpath, (sys.prefix, sys.base_prefix))
+        parents = (where, *where.parents)
+        between = set(itertools.takewhile(self.top.__ne__, parents))
+        return between.isdisjoint(map(Path, environments))
 
     def path_of(self, path: Path) -> Path:
         """Where a file or folder of the working tree lies in the commit."""

@@ -5,8 +5,8 @@ edited copy against that file; the ladder reads them from the folder of findings
 """
 
 import ast
-import contextlib
-from collections.abc import Callable, Iterator
+import runpy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,15 @@ from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
 from perfkit.charts.rows import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL
-from perfkit.engine.processes import in_process
 from perfkit.engine.statistics import Comparison
-from perfkit.engine.trial import Note
-from perfkit.errors import BadFileError, BadParameterError, MissingPartError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
-from perfkit.findings.store import FOLDER, read
+from perfkit.findings.store import FOLDER
 from perfkit.findings.text import plain
-from perfkit.questions.runs import check_seed, home_of, open_replay, watch_here
+from perfkit.questions.replay import Replay, read_all
+from perfkit.questions.runs import home_of, watch_here
 from perfkit.training.diagnose import source
-from perfkit.training.diagnose.diagnose import in_seconds
 from perfkit.training.diagnose.maker import (
     InFile,
     Source,
@@ -40,13 +38,12 @@ from perfkit.training.diagnose.maker import (
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
 from perfkit.training.race.question import BRIEF_ROUNDS, SAME_JOB, Race
-from perfkit.training.race.race import RaceSession
+from perfkit.training.race.race import open_race
 from perfkit.training.race.sides import Side
 
 AS_FOUND = "photos as found"
 _FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
 _LONGEST_LABEL, _MOST_RUNGS = 34, 12
-_LONGEST_S = 120.0
 _TITLE = "photos: how many times as fast as the original"
 _NO_RUNG = "No change was raced yet: edit photos, and call perfkit.ladder(photos)."
 
@@ -102,8 +99,6 @@ def ladder(
     *,
     label: str = "",
     budget: float | str | None = None,
-    guess: str = "",
-    seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
 ) -> Ladder:
@@ -117,8 +112,6 @@ def ladder(
             the ladder so far.
         label: Your edit, such as ``"cached input"``; "" for the function's name.
         budget: Seconds of the race, as ``perfkit.race`` takes them.
-        guess: How many times as fast you expect it to be; the race keeps it.
-        seed: Where random order and random numbers start; None draws one.
         folder: Where findings are; None for ``perfkit-findings`` here.
         replay: A recorded race of exactly this code to show instead of a run; see
             ``perfkit.run``.
@@ -128,7 +121,6 @@ def ladder(
         MissingPartError: The original training is not here, or there is no recording.
         RunError: A side cannot run; the sentence says which, and why.
     """
-    check_seed(seed)
     home, original = home_of(folder), training_as_found()
     if training is None:
         return read_ladder(original, home)
@@ -154,31 +146,22 @@ def ladder(
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
     sides = Side(name=AS_FOUND, maker=original), rival
     race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
-    session = open_replay(race, replay, guess, home)
-    if session is None:
-        # Made first, because it refuses options at once.
-        live = RaceSession(
-            race, budget=in_seconds(budget), guess=guess, seed=seed, folder=home
-        )
+    session = open_race(race, budget, folder=home, replay=replay)
+    if not isinstance(session, Replay):
         _make_photographs(original)
-    finding = watch_here(session or live)
+    finding = watch_here(session)
     return replace(read_ladder(original, home, finding), race=finding)
 
 
 def _make_photographs(original: InFile) -> None:
     """Make the photographs where they stay: what a trial writes goes with it."""
-
-    def make() -> Iterator[Note]:
-        replace(original, name=_MAKE_PHOTOS)()
-        yield Note(_MAKE_PHOTOS, True)
-
-    made = in_process(make, _LONGEST_S)
-    if made.outcome != "completed":
+    try:
+        runpy.run_path(original.path)[_MAKE_PHOTOS]()
+    except (ImportError, OSError) as error:
         raise RunError(
-            f"{_FILE} could not make its photographs, because it "
-            f"{made.message.rstrip('.')}: set PERFKIT_CACHE to a folder that you can "
-            "write to."
-        )
+            f"{_FILE} could not make its photographs ({error}): set PERFKIT_CACHE to a "
+            "folder that you can write to."
+        ) from error
 
 
 def training_as_found() -> InFile:
@@ -199,13 +182,9 @@ def read_ladder(original: InFile, folder: Path | None, *races: Finding) -> Ladde
 
     ``races`` are findings that may be in no file.
     """
-    code, findings = digest(original), [*races]
-    rungs = dict[str, tuple[Comparison, str]]()
-    # Files are named after their questions; what cannot be read is no rung.
-    for path in sorted((folder or Path(FOLDER)).glob(f"{Race.name}-*.json")):
-        with contextlib.suppress(BadFileError):
-            findings.append(read(path, Finding))
-    for race in sorted(findings, key=lambda finding: finding.recorded):
+    code, rungs = digest(original), dict[str, tuple[Comparison, str]]()
+    saved = read_all(folder or Path(FOLDER), Finding, AS_FOUND)
+    for race in sorted([*races, *saved], key=lambda finding: finding.recorded):
         if rung := _rung_of(race, code):
             # The newest race of a label takes its place at the end.
             rungs.pop(rung.variant, None)
@@ -246,7 +225,5 @@ def _statements(code: Source) -> list[str]:
         if isinstance(node, ast.FunctionDef) and node.name == code.function
     )
     body = next((function.body for function in functions), [])
-    apart = ast.Import | ast.ImportFrom
-    texts = [ast.unparse(node) for node in body if not isinstance(node, apart)]
-    is_documented = bool(body) and isinstance(body[0], ast.Expr)
-    return texts[1:] if is_documented else texts
+    texts = map(ast.unparse, body)
+    return [t for t in texts if not t.startswith(("import ", "from ", "'", '"'))]

@@ -10,8 +10,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +21,13 @@ from perfkit.engine.statistics import Comparison, Rounds, comparison
 from perfkit.engine.trial import LOSSES, Note
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import losses
-from perfkit.findings.record import Finding, Shown, Verdict
-from perfkit.findings.report import Report, Table
+from perfkit.findings.record import Finding, frame
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES, measurement
-from perfkit.findings.text import plain
 from perfkit.training.diagnose.epochs import to_callback
 from perfkit.training.diagnose.training import list_callbacks, load_keras
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # A note of a trial: how its model was compiled.
 COMPILED = "compiled"
@@ -72,7 +72,12 @@ class Learning:
             return training
         model, data, *options = training
         arguments = dict(options[0]) if options else {}
-        callbacks, callback = arguments.get("callbacks"), self._callback()
+        self._news[COMPILED] = describe(model)
+        callbacks = arguments.get("callbacks")
+        callback = to_callback(
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
+            on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
+        )
         if isinstance(callbacks, load_keras().callbacks.CallbackList):
             # Appended, because fit would add a progress bar to a list of its own.
             callbacks.callbacks.append(callback)
@@ -84,18 +89,6 @@ class Learning:
         """Yield what became known since the last call."""
         news, self._news = self._news, {}
         yield from (Note(name, value) for name, value in news.items())
-
-    def _callback(self) -> Any:
-        callback: Any = to_callback(
-            on_train_begin=lambda logs: self._begin(callback.model),
-            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
-            on_train_batch_end=lambda batch, logs: self.reach(batch + 1, logs),
-        )
-        return callback
-
-    def _begin(self, model: Any) -> None:
-        if not self._losses:
-            self._news[COMPILED] = describe(model)
 
     def _begin_epoch(self) -> None:
         self._before += self._step
@@ -122,7 +115,8 @@ class Learning:
 def describe(model: Any) -> dict[str, Any]:
     """Describe by what a model learns, in words and numbers alone."""
     schedules = load_keras().optimizers.schedules
-    optimizer = model.optimizer
+    # What is no model is refused later, in a sentence.
+    optimizer = getattr(model, "optimizer", None)
     rate: Any = getattr(optimizer, "learning_rate", None)
     with contextlib.suppress(TypeError, ValueError):
         rate = float(rate)
@@ -219,33 +213,21 @@ def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
     return next((trial.notes[COMPILED] for trial in trials), {})
 
 
-class TimeToLoss(Shown):
-    """When the sides of a race reached a loss."""
+def time_to_loss(finding: Finding, loss: float) -> "DataFrame":
+    """Say how soon each side of a race reaches a loss: a table with a row for each.
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    @property
-    def report(self) -> Report:
-        """What a person reads of it."""
-        return self._report
-
-
-def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLoss:
-    """Say how soon each side of a race reaches a loss.
-
-    A trial has reached it once no later loss is higher. The first step does not count.
-    It is the training loss, so give data that do not repeat: otherwise the examples are
-    not new. With fewer than three rounds, or seeds, it compares nothing.
+    A trial has reached it once no later loss is higher; if one of a side never does,
+    its cells are empty. The first step does not count. It is the training loss, so give
+    data that do not repeat: otherwise the examples are not new. With fewer than three
+    rounds, or seeds, nothing is compared.
 
     Args:
         finding: The finding of a race.
         loss: The loss to reach, which the training must be able to reach.
-        guess: The speed-up of the best side that you expect, such as ``"2x"``, to show
-            in the report.
 
     Raises:
         BadParameterError: It is not a race, or the loss is not a number.
+        MissingPartError: pandas is not installed.
     """
     # Of functions that are still to be written, race() returns no finding.
     sides = finding.parameters.get(SIDES) if isinstance(finding, Finding) else None
@@ -256,34 +238,21 @@ def time_to_loss(finding: Finding, loss: float, *, guess: str = "") -> TimeToLos
         )
     if not isinstance(loss, int | float | np.number) or not math.isfinite(loss):
         raise BadParameterError(f"loss is {loss!r}; give a number, such as 0.5.")
-    measured, rows = measurement(finding), list[tuple[str, ...]]()
-    runs = {name: _runs_to(loss, measured, name) for name in map(str, sides)}
-    for name, reached in runs.items():
-        trials = len(measured.by_round(name))
-        cells = f"reached in {len(reached)} of {trials} trials", units.UNKNOWN
-        if reached and len(reached) == trials:
-            examples = statistics.median(run.examples for run in reached.values())
-            seconds = statistics.median(run.seconds for run in reached.values())
-            cells = f"{examples:,.0f}", units.seconds(seconds)
-        compared = _compare(measured, runs, name, str(sides[0]))
-        ratio = f"{compared.interval}, {compared.judgement}" if compared else ""
-        rows.append((plain(name, 60), *cells, ratio))
-    goal = f"a loss of {units.significant(loss)}"
-    headings = (
-        "side",
-        "examples needed",
-        "time",
-        f"times as fast as {plain(str(sides[0]), 60)}",
-    )
-    raced = replace(finding, guess=guess).report
-    return TimeToLoss(
-        Report(
-            verdict=Verdict(headline=f"How soon each side reaches {goal} in training"),
-            stamp=raced.stamp,
-            table=Table("", headings, tuple(rows)),
-            foot=raced.foot,
-        )
-    )
+    measured, rows = measurement(finding), list[dict[str, Any]]()
+    first, *_ = names = [*map(str, sides)]
+    runs = {name: _runs_to(loss, measured, name) for name in names}
+    times = f"times as fast as {first}"
+    for name, mine in runs.items():
+        row: dict[str, Any] = {"side": name}
+        if mine:
+            row["examples"] = round(
+                statistics.median(r.examples for r in mine.values())
+            )
+            row["seconds"] = statistics.median(run.seconds for run in mine.values())
+        if name != first and (compared := _compare(measured, runs, name, first)):
+            row[times] = f"{compared.interval}, {compared.judgement}"
+        rows.append(row)
+    return frame(rows, ("side", "examples", "seconds", times))
 
 
 def examples_to(loss: float, points: Points) -> float | None:
@@ -312,28 +281,29 @@ class _Run(NamedTuple):
 
 
 def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
-    """Those trials of a side that got there, by their rounds."""
-    runs = {}
+    """The trials of a side by their rounds; none if one of them did not get there."""
+    runs = dict[int, _Run]()
     for number, (trial, steady) in measured.by_round(side).items():
         points = losses(trial)
-        if examples := examples_to(loss, points):
-            seed = f"{points[0][1]:.4g}"
-            runs[number] = _Run(seed, examples, examples / steady.rate)
+        examples = examples_to(loss, points)
+        if examples is None:
+            return {}
+        seed = f"{points[0][1]:.4g}"
+        runs[number] = _Run(seed, examples, examples / steady.rate)
     return runs
 
 
 def _compare(
     measured: Measurement, runs: dict[str, dict[int, _Run]], side: str, first: str
 ) -> Comparison | None:
-    """Compare two sides' times; None where a trial of theirs did not get there."""
+    """Compare the times of two sides; None over too few rounds."""
     mine, theirs = runs[side], runs[first]
     # Trials that begin with the same loss had the same seed, and count as one.
     ratios = {
         theirs[number].seed: theirs[number].seconds / mine[number].seconds
         for number in mine.keys() & theirs.keys()
     }
-    missing = any(len(runs[n]) < len(measured.by_round(n)) for n in (side, first))
-    if side == first or missing or len(ratios) < LEAST_ROUNDS:
+    if len(ratios) < LEAST_ROUNDS:
         return None
     logs, ones = np.log(list(ratios.values())), np.ones(len(ratios))
     rounds = Rounds(side, first, logs, within=0 * ones, turns=ones)

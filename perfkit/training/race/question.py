@@ -22,7 +22,7 @@ from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.findings.text import as_sentence, lower
 from perfkit.questions.base import NOT_ASKED, Experiment
-from perfkit.questions.shared.verdicts import failures
+from perfkit.questions.shared.verdicts import failures, rates_behind
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.maker import digest, name_of
 from perfkit.training.race import learning
@@ -154,7 +154,7 @@ class Race(Experiment):
         compared = compared.after(LEAST_ROUNDS)
         name, baseline = side.name, self.baseline
         differ = self.differences(side, measured)
-        rates = self._rates(side, measured)
+        rates = self._rates(compared, measured)
         if any(d.other_work for d in differ):
             details = "; ".join(d.sentence for d in differ)
             loops = {self.facts[n].loop for n in (name, baseline)}
@@ -265,24 +265,13 @@ class Race(Experiment):
                 "an environment of its own, and use --python."
             )
 
-    def _rates(self, side: Side, measured: Measurement) -> str:
+    def _rates(self, compared: Comparison, measured: Measurement) -> str:
         """Return the rates of both sides; "" if one is not known well enough."""
-        names = side.name, self.baseline
-        timings = [t for t in map(measured.timing, names) if t and t.is_known]
-        if len(timings) < 2:
-            return ""
-        rates = units.instead(*(units.rate(timing.rate) for timing in timings))
-        batch, *unequal = {self.facts[name].batch for name in names}
-        if unequal:
-            return rates
-        steps = [
-            units.roughly(batch / t.rate, batch / t.high, batch / t.low, units.seconds)
-            for t in timings
-        ]
-        takes = f"a step takes {steps[0]} instead of {steps[1]}"
+        facts = [self.facts[name] for name in (compared.variant, compared.baseline)]
         # Of a loop of the user's own nobody may know how many examples a step has.
-        is_counted = batch > 1 or not any(self.facts[name].loop for name in names)
-        return f"{takes} ({rates})" if is_counted else takes
+        is_counted = any(f.batch > 1 for f in facts) or not any(f.loop for f in facts)
+        unit = "examples" if is_counted else "steps"
+        return rates_behind(measured, compared, unit).removeprefix(": ")
 
 
 def _in_words(compared: Comparison, side: str, baseline: str) -> tuple[str, str]:
@@ -349,7 +338,7 @@ def differences(
     # The model of a custom loop is unknown.
     has_models = not (new.loop or base.loop)
     if has_models and new.parameters != base.parameters:
-        after, before = map(_count, (new.parameters, base.parameters))
+        after, before = f"{new.parameters:,}", f"{base.parameters:,}"
         sentence = f"its model has {after} parameters instead of {before}"
         yield Difference(sentence, other_work=True)
     elif has_models and new.layers != base.layers:
@@ -373,7 +362,7 @@ def differences(
     # Examples of an epoch, whose last batch may be dropped; 0 where nobody knows.
     epoch, usual = ((facts.steps or 0) * facts.batch for facts in (new, base))
     if epoch and usual and abs(epoch - usual) > max(new.batch, base.batch):
-        sentence = f"an epoch holds {_count(epoch)} examples instead of {_count(usual)}"
+        sentence = f"an epoch holds {epoch:,} examples instead of {usual:,}"
         yield Difference(sentence)
 
 
@@ -389,10 +378,6 @@ def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
 
 def _listed(shapes: tuple[str, ...]) -> str:
     return " and ".join(f"({s})" if "," in s else s for s in shapes) or "none"
-
-
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
 
 
 def fold(

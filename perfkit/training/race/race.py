@@ -1,7 +1,6 @@
 """Race two trainings: the verb, one such race, and that of a patched copy."""
 
 import contextlib
-import dis
 import functools
 import importlib.util
 import platform
@@ -46,11 +45,6 @@ UNWRITTEN = (
     "Nothing runs yet: {names} returns None. Let it return a compiled Keras model and "
     "its data, then run this cell again."
 )
-# What a function does that is still to be written: as Python 3.11 says it, and later.
-_UNWRITTEN_CODE = (
-    [("LOAD_CONST", None), ("RETURN_VALUE", None)],
-    [("RETURN_CONST", None)],
-)
 _IMPORTS_TF_KERAS = re.compile(r"^\s*(import|from)\b[^#\n]*\btf_keras\b", re.MULTILINE)
 # The side of a race that a patch has changed.
 NAME = "the patched copy"
@@ -73,11 +67,9 @@ class RaceSession(Session):
         race: Race,
         *,
         budget: float | None = None,
-        guess: str = "",
-        seed: int | None = None,
-        folder: Path | None = None,
         worse: float | None = None,
         close: Callable[[], object] = nothing,
+        **options: Any,
     ) -> None:
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
@@ -102,13 +94,8 @@ class RaceSession(Session):
                 sides = self._race.sides
                 self._race = KerasRace(sides=sides, typed=race.typed, backends=backends)
         self._launchers: Launchers
-        super().__init__(
-            self._race,
-            budget=_UNKNOWN_S if budget is None else budget,
-            guess=guess,
-            seed=seed,
-            folder=folder,
-        )
+        seconds = _UNKNOWN_S if budget is None else budget
+        super().__init__(self._race, budget=seconds, **options)
 
     def _backend_of(self, side: Side) -> str:
         if side.place in self._environments:
@@ -183,10 +170,6 @@ class RaceSession(Session):
         while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
             library = "Keras" if isinstance(race, KerasRace) else "TensorFlow"
             yield Preparing(f"Loading {library}, once for each environment")
-        if isinstance(race, KerasRace):
-            hosts = launchers.hosts
-            loaded = {s.name: hosts[s.place].loaded_s for s in race.sides if hosts}
-            race = replace(race, loaded_s=loaded)
         race = replace(race, packages=packages(race.sides, self._environments))
         if isinstance(race, WholeRace):
             race = replace(race, auto=self._auto)
@@ -327,18 +310,15 @@ def race(
 
 def is_unwritten(training: object) -> bool:
     """Whether it is a function that gives back None and does nothing else."""
-    if not (code := getattr(training, "__code__", None)):
-        return False
-    does = [
-        (instruction.opname, instruction.argval)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname not in ("RESUME", "NOP")
-    ]
-    return does in _UNWRITTEN_CODE
+    code, nothing_yet = getattr(training, "__code__", None), (lambda: None).__code__
+    return code is not None and (code.co_code, code.co_consts) == (
+        nothing_yet.co_code,
+        nothing_yet.co_consts,
+    )
 
 
 def open_race(
-    options: Asked,
+    options: Asked | Race,
     budget: float | str | None = None,
     *,
     guess: str = "",
@@ -346,18 +326,23 @@ def open_race(
     folder: str | Path | None = None,
     worse: float | None = None,
     replay: str | Path | None = None,
+    close: Callable[[], object] = nothing,
 ) -> RaceSession | Replay:
-    """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
-    check_seed(seed)
-    home = home_of(folder)
-    sides, close = entrants(options)
+    """Make a race, not yet begun, or its replay; refuse what cannot succeed.
+
+    ``close`` is called when it is over, or refused.
+    """
     with contextlib.ExitStack() as unused:
+        if isinstance(options, Asked):
+            sides, close = entrants(options)
+            options = to_race(sides, options)
         unused.callback(close)
-        race = to_race(sides, options)
-        if recorded := open_replay(race, replay, guess, home):
+        check_seed(seed)
+        home = home_of(folder)
+        if recorded := open_replay(options, replay, guess, home):
             return recorded
         session = RaceSession(
-            race,
+            options,
             budget=in_seconds(budget),
             guess=guess,
             seed=seed,
@@ -400,28 +385,17 @@ def open_proof(
     maker: Callable[[], Any],
     seed: int | None = None,
     folder: str | Path | None = None,
-) -> RaceSession:
+) -> RaceSession | Replay:
     """Make the race of a script with a patch against the script as it is."""
     script: Any = maker
-    copy = changed(Path(script.path), patch.copy, NAME)
-    try:
-        path = copy.path_of(Path(script.path))
-        patched = replace(script, path=str(path), lent=str(copy.top))
-        sides = (
-            Side(name=name_of(maker), maker=maker),
-            Side(name=NAME, maker=patched),
-        )
-        typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
-        return RaceSession(
-            Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS),
-            budget=in_seconds(None),
-            seed=seed,
-            folder=home_of(folder),
-            close=copy.close,
-        )
-    except BaseException:
-        copy.close()
-        raise
+    path = Path(script.path)
+    copy = changed(path, patch.copy, NAME)
+    patched = replace(script, path=str(copy.path_of(path)), lent=str(copy.top))
+    sides = (Side(name=name_of(maker), maker=maker), Side(name=NAME, maker=patched))
+    typed = shlex.join(["perfkit", "diagnose", "--diff", name_of(maker)])
+    race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
+    # A recording proves nothing of this patch.
+    return open_race(race, seed=seed, folder=folder, replay="", close=copy.close)
 
 
 def proof_of(raced: Finding) -> Proof:

@@ -63,8 +63,9 @@ class WholeRace(Race):
         enough = self.auto and rounds >= _ENOUGH_ROUNDS and spent >= _ENOUGH_S
         return enough or any(trial.has_failed for trial in trials)
 
-    def _rates(self, side: Side, measured: Measurement) -> str:
-        timings = (measured.timing(name) for name in (side.name, self.baseline))
+    def _rates(self, compared: Comparison, measured: Measurement) -> str:
+        names = compared.variant, compared.baseline
+        timings = (measured.timing(name) for name in names)
         time, before = (units.seconds(1 / timing.rate) for timing in timings if timing)
         return f"one run takes {units.instead(time, before)}"
 

@@ -24,7 +24,7 @@ from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.look import contained, look
 from perfkit.training.diagnose.maker import InFile, contain, maker, name_of
 from perfkit.training.diagnose.script import Script, WholeScript, script, whole_script
-from perfkit.training.race.commits import Moved, checked_out
+from perfkit.training.race.commits import Commit, checked_out
 from perfkit.training.race.learning import Learning
 
 # A note of a trial: which modules of a commit's trial came from the working tree.
@@ -41,14 +41,14 @@ class Side:
         name: In charts and in files; no path.
         maker: Makes the training, in each trial's process.
         place: Where it runs.
-        moved: Of a commit: where its code lies.
+        commit: Whose code it is; None for that of the working tree.
         retuned: Whether a batch of another size is meant, and no other job.
     """
 
     name: str
     maker: Callable[[], Any]
     place: Place = field(default_factory=Place)
-    moved: Moved = field(default_factory=Moved)
+    commit: Commit | None = None
     retuned: bool = False
 
 
@@ -69,14 +69,15 @@ class Work:
 
     def __call__(self) -> Iterator[Yielded]:
         """Do it, and tell what that tells."""
-        self.side.moved.move()
-        before = set(sys.modules)
+        commit, before = self.side.commit, set(sys.modules)
+        if commit:
+            commit.move()
         for number, event in enumerate(self.act(self.side)):
             yield event
             # Once a training has been made, and once a script has ended.
-            if number == 0 or event == 1:
-                modules = set(sys.modules) - before
-                if names := self.side.moved.find_leftovers(modules):
+            if commit and (number == 0 or event == 1):
+                names = commit.find_leftovers(set(sys.modules) - before)
+                if names:
                     yield Note(LEFT, names)
 
 
@@ -227,8 +228,7 @@ def _of_commits(options: Asked) -> Entrants:
                 with contextlib.suppress(BadParameterError):
                     folder = commit.path_of(Path(copy.folder))
                     copy = replace(copy, folder=str(folder))
-            moved = Moved(str(commit.top), str(commit.tree))
-            sides.append(Side(name=commit.name, maker=copy, moved=moved))
+            sides.append(Side(name=commit.name, maker=copy, commit=commit))
         close = refused.pop_all().close
     return Entrants((*sides, Side(name="the working tree", maker=original)), close)
 

@@ -1,8 +1,8 @@
-"""Profiles made by hand, and tables as xprof 2.24 gives them."""
+"""Profiles made by hand."""
 
 from dataclasses import replace
 
-from perfkit.findings.profile import Op, Profile, ProfiledStep, Stage
+from perfkit.findings.profile import Op, Profile, ProfiledStep
 from tests.findings.made import MACHINE
 
 STEP = ProfiledStep(
@@ -27,51 +27,5 @@ def profile(**changes):
         untraced_s=(0.008, 0.0085, 0.009),
         steps=(STEP,) * 8,
         table=(DENSE, MAP),
-        stages=(
-            Stage(
-                name="Iterator::Root::Map",
-                category="Preprocessing",
-                count=10,
-                total_s=0.06,
-                self_s=0.05,
-            ),
-        ),
-        trace_bytes=131_000,
     )
     return replace(made, **changes)
-
-
-def table(rows):
-    """A table in the form of Google's charts; each row is a dict of its columns."""
-    ids = list(rows[0])
-    return {
-        "cols": [{"id": name, "label": name, "type": "number"} for name in ids],
-        "rows": [{"c": [{"v": row[name]} for name in ids]} for row in rows],
-    }
-
-
-def steps_table(*rows):
-    """What ``input_pipeline_analyzer`` gives for steps of these milliseconds."""
-    made = [
-        {
-            "stepnum": f"train {number}",
-            "deviceComputeTimeMs": 0.0,
-            "hostComputeTimeMs": host,
-            "infeedTimeMs": wait,
-            "otherTimeMs": 0.5,
-            "stepTimeMs": host + wait + 0.5,
-        }
-        for number, (wait, host) in enumerate(rows)
-    ]
-    stages = [
-        {
-            "opName": name,
-            "count": 320.0,
-            "timeInMs": total,
-            "selfTimeInMs": own,
-            "category": "Preprocessing",
-        }
-        for name, total, own in (("Iterator::Root", 3.0, 1.0), ("Root::Map", 2.0, 2.0))
-    ]
-    said = {"cols": [{"id": "severity"}, {"id": "message"}], "rows": []}
-    return [{"cols": [], "rows": []}, table(made), table(stages), said]

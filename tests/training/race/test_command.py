@@ -49,15 +49,10 @@ model.save("trained.keras")
     ("line", "said"),
     [
         ("race", "the following arguments are required: FILE.py"),
-        ("race train.py", "A race needs two sides"),
         ("race train.py --commit main", "git refused"),
-        ("race train.py --python no-such-python", "cannot be run as Python"),
         ("race train.py other.py --worse 100%", "--worse is 1.0; give a share"),
-        ("race train.py other.py --budget 5", "give seconds from 10 to 86400"),
-        ("race train.py other.py --seed -1", "seed"),
         ("race train.py other.py --fit 2", "calls fit 1 times"),
         ("race train.py other.py --faster", "--faster"),
-        ("race train.py other.py --json nowhere/at/all.json", "nowhere/at/all.json"),
     ],
 )
 def test_bad_usage_is_said_in_one_line(capsys, tmp_path, monkeypatch, line, said):

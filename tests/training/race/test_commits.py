@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.training.race.commits import Moved, checked_out
+from perfkit.training.race.commits import Commit, checked_out
 from perfkit.training.race.sides import Asked, entrants
 from tests.training.race.repositories import SCRIPT, commit_all, git, state, write
 
@@ -259,8 +259,8 @@ def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
     assert Path(then.maker.path).read_text() == SCRIPT
     # Modules of the one are not taken from the other.
     tree = Path(then.maker.path).parent
-    assert then.moved == Moved(str(repository), str(tree))
-    assert now.moved == Moved()
+    assert (then.commit.top, then.commit.tree) == (repository, tree)
+    assert now.commit is None
     assert Path(now.maker.folder).resolve() == repository / inside
     assert Path(then.maker.folder) == tree / inside
     # One that runs elsewhere goes on running there.
@@ -297,9 +297,9 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(tmp_path, monkeyp
         module = types.ModuleType(name)
         module.__file__ = str(file) if file else None
         monkeypatch.setitem(sys.modules, name, module)
-    moved = Moved(str(top), str(then))
-    leftovers = moved.find_leftovers([*files, "not_there"])
+    commit = Commit("main", top, then, then.parent, 0)
+    leftovers = commit.find_leftovers([*files, "not_there"])
     assert leftovers == ["built", "env_code", "mine"]
     monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
-    moved.move()
+    commit.move()
     assert sys.path == [str(then / "src")]
