@@ -5,8 +5,7 @@ edited copy against that file; the ladder reads them from the folder of findings
 """
 
 import ast
-import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,9 @@ from perfkit.charts.canvas import Figure
 from perfkit.charts.layout import limits
 from perfkit.charts.rows import draw_ratio, draw_ratio_axis
 from perfkit.engine.measurement import CONTROL
+from perfkit.engine.processes import in_process
 from perfkit.engine.statistics import Comparison
+from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
@@ -44,6 +45,7 @@ from perfkit.training.race.sides import Side
 AS_FOUND = "photos as found"
 _FILE, _FUNCTION, _MAKE_PHOTOS = "photos.py", "photos", "make_photos"
 _LONGEST_LABEL, _MOST_RUNGS = 34, 12
+_LONGEST_S = 120.0
 _TITLE = "photos: how many times as fast as the original"
 _NO_RUNG = "No change was raced yet: edit photos, and call perfkit.ladder(photos)."
 
@@ -155,13 +157,18 @@ def ladder(
 
 def _make_photographs(original: InFile) -> None:
     """Make the photographs where they stay: what a trial writes goes with it."""
-    try:
-        runpy.run_path(original.path)[_MAKE_PHOTOS]()
-    except (ImportError, OSError) as error:
+
+    def make() -> Iterator[Note]:
+        replace(original, name=_MAKE_PHOTOS)()
+        yield Note(_MAKE_PHOTOS, True)
+
+    made = in_process(make, _LONGEST_S)
+    if made.outcome != "completed":
         raise RunError(
-            f"{_FILE} could not make its photographs ({error}): set PERFKIT_CACHE to a "
-            "folder that you can write to."
-        ) from error
+            f"{_FILE} could not make its photographs, because it "
+            f"{made.message.rstrip('.')}: set PERFKIT_CACHE to a folder that you can "
+            "write to."
+        )
 
 
 def training_as_found() -> InFile:
