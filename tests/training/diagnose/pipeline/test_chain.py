@@ -245,10 +245,6 @@ def test_reading_is_told_apart_from_reading_and_working(tmp_path):
     assert last(files)["texts"]
 
 
-def test_a_stage_that_was_told_to_do_several_at_a_time_is_parallel():
-    assert last(numbers().map(lambda x: x, num_parallel_calls=-1))["parallel"]
-
-
 def test_stages_that_cannot_be_read_are_unknown_and_end_nothing():
     def refused(number):
         return tf.debugging.check_numerics(1.0 / tf.cast(number, tf.float32), "zero")
