@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.findings.diagnosis import TOGETHER
+from perfkit.findings.diagnosis import TOGETHER, Seconds
 from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
@@ -152,3 +152,35 @@ def test_a_step_holds_its_share_of_an_epoch_s_end():
     step = gains.step_of(found, Facts(batch=10))
     # An epoch has 100 steps.
     assert step.median_s == pytest.approx(0.015, rel=0.01)
+
+
+def traced(*seconds):
+    """What trials of 100 steps tell that traced for so many seconds each."""
+
+    def make(name, like, number):
+        told = {"traces": 5, "seconds": seconds[number - 1]}
+        steady = {"steps": 100, "tracing": told}
+        return stepping(name, number, 0.01, notes={"steady": steady})
+
+    return in_rounds([AS_GIVEN], make, rounds=len(seconds))
+
+
+def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
+    step = Seconds(median_s=0.01, low=0.009, high=0.011)
+    known = {"changed": {}, "because": [], "traces": 9, "made_anew": True}
+
+    def inferred(found, name, **more):
+        facts = Facts(retraced={name: known | more})
+        return gains.inferred((), step, found, facts)
+
+    found = traced(0.50, 0.52, 0.48)
+    (one,) = inferred(found, "train_step")
+    # 5 ms of each step of 10 ms.
+    assert (one.cause, one.grade) == ("retracing", "inferred")
+    assert one.speedup.estimate == pytest.approx(2.0, rel=0.02)
+    assert "Retracing `train_step` takes 50 % of a step." in one.evidence
+    (one,) = inferred(found, "Dataset_map_take", library="the input of `predict`")
+    assert "Retracing the input of `predict` takes 50 %" in one.evidence
+    assert one.fix.startswith("Each call makes it again")
+    # A single trial claims nothing.
+    assert inferred(traced(0.5), "train_step") == ()
