@@ -24,6 +24,7 @@ def python(code, **how):
         ("import perfkit", HEAVY),
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
+        ("list(perfkit.steps([1]))", ("tensorflow", "keras", "numpy")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
         ("from perfkit.questions.shared import models; "
          "from perfkit.questions.shared import keras, tf",
