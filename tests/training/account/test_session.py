@@ -30,9 +30,9 @@ x, y = np.ones((64, 8), "f4"), np.ones((64, 4), "f4")
 """
 
 
-def script(folder, text, name="train.py"):
+def script(folder, text):
     """A script below the model that all of them train."""
-    path = folder / name
+    path = folder / "train.py"
     path.write_text(MODEL + textwrap.dedent(text))
     return path
 
@@ -42,16 +42,7 @@ def numbered(path, words):
     return next(n for n, t in enumerate(path.read_text().splitlines(), 1) if words in t)
 
 
-def looked(path, budget=BUDGET, **more):
-    """The account of a script, saved nowhere."""
-    session = AccountSession(maker(path, read=whole_script), budget=budget, **more)
-    for _ in session.events():
-        pass
-    return session
-
-
 def on(found, number, file="train.py"):
-    """A line of an account."""
     return next(one for one in found.lines if (one.file, one.line) == (file, number))
 
 
@@ -174,7 +165,11 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here, alone_here):
         """,
     )
     # With so few updates it is looked at for longer, on a busy machine too.
-    found = looked(path, saves=False).finding
+    made = maker(path, read=whole_script)
+    session = AccountSession(made, budget=BUDGET, saves=False)
+    for _ in session.events():
+        pass
+    found = session.finding
     assert "lost it" in found.error
     assert found.ended
     assert found.verdict.warnings[-1].startswith("The training raised ValueError")
@@ -207,8 +202,9 @@ def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
     assert "code cell 2, line 3" in fit.where
 
 
-@pytest.mark.measures
-def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsys):
+def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(
+    here, capsys, alone_here
+):
     script(
         here,
         """
