@@ -138,8 +138,7 @@ def scripted(monkeypatch, tmp_path):
         return SimpleNamespace(notes={STEPPED: told})
 
     failed = {profile.OPS: "xprof could not read this part of the trace: so."}
-    # The third of its tables has the stages.
-    tables = profiled.steps_table((4.0, 1.0), (5.0, 1.5))[:2]
+    tables = profiled.steps_table((4.0, 1.0), (5.0, 1.5))
     found = {profile.STEPS: json.dumps(tables)}
     monkeypatch.setattr(profile, "in_process", process)
     monkeypatch.setattr(profile, "read", lambda folder: (found, failed))
