@@ -16,7 +16,6 @@ BY_ID = {one.tip.cause: one for one in CAUSES}
 
 
 def told(made):
-    """The causes of the tips of an account."""
     return [tip.cause for tip in tips(made, {})]
 
 
@@ -96,7 +95,6 @@ but = replace
 
 
 def calling(made, *calls):
-    """The same line with other calls."""
     return but(made, calls=line(calls=calls).calls)
 
 

@@ -10,18 +10,12 @@ from perfkit.training.account.sampler import VALIDATION, Key, Sampler
 from perfkit.training.account.watch import Watch
 from perfkit.training.diagnose.maker import InFile
 from perfkit.training.diagnose.script import WholeScript
+from tests.engine.scripted import Seconds
 
 
-class Clock:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def perf_counter(self):
-        return self.now
-
-    time = perf_counter
+class Clock(Seconds):
+    now = 100.0
+    time = Seconds.perf_counter
 
 
 class Traced:

@@ -82,8 +82,6 @@ def test_memory_that_wanders_is_rarely_said_to_grow():
 
 
 class Process:
-    """One whose memory is told."""
-
     def __init__(self, *held):
         self.held = iter(held)
 

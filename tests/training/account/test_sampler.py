@@ -15,6 +15,7 @@ from perfkit.training.account import sampler as sampling
 from perfkit.training.account.places import Kind
 from perfkit.training.account.sampler import Key, Sampler
 from perfkit.training.account.watch import Watch
+from tests.engine.scripted import Seconds
 
 PACKAGES = os.path.join(os.sep, "x", "site-packages")
 KERAS = f"{PACKAGES}/keras/src"
@@ -72,7 +73,6 @@ class Stop:
         assert self._entered.acquire(timeout=60)
 
     def go_on(self):
-        """To the next stop, or the end."""
         self._leave.release()
 
     def close(self):
@@ -81,7 +81,6 @@ class Stop:
 
 
 def stacks():
-    """Where each thread is now."""
     *_, collects, found = sampling.find_stacks(0.0)
     if collects:
         gc.enable()
@@ -89,7 +88,6 @@ def stacks():
 
 
 def placed(frames, mine):
-    """Frames with the user's own file in them."""
     return [(mine if file == "mine" else file, *rest) for file, *rest in frames]
 
 
@@ -250,14 +248,11 @@ def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it(mine):
     assert max(lines, key=lines.get) == 2
 
 
-class Clock:
+class Clock(Seconds):
     """Stands still but for those who sleep, and lets them go on later than asked."""
 
     def __init__(self):
         self.now, self.late, self.computed = 100.0, 0.0, itertools.count(0.0, 0.5)
-
-    def perf_counter(self):
-        return self.now
 
     def thread_time(self):
         return next(self.computed)

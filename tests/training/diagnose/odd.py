@@ -36,7 +36,6 @@ def fits(data, **arguments):
 
 
 def hooked(**hooks):
-    """The plain training with one callback made of these functions."""
     return model(), batches(), {"callbacks": [keras.callbacks.LambdaCallback(**hooks)]}
 
 

@@ -50,6 +50,8 @@ def test_the_ceiling_gives_way_to_what_names_the_reason():
     assert named(without_input=3.0, parallel_map=1.1) == ["input-bound", "serial-map"]
     assert named(without_input=3.0, without_logger=2.0) == ["input-bound", "callback"]
     assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
+    # As fast in two rounds as in none: the mean is plain, its interval is not.
+    assert named(without_input=3.0, endless=(1.0, 1.0, 6.0))[0] == "input-bound"
 
 
 def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
@@ -58,11 +60,6 @@ def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
     assert gains.rank((limit, steps)) == (steps, limit)
     slow = replace(limit, kind="defect")
     assert gains.rank((steps, slow)) == (slow, steps)
-
-
-def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
-    # As fast in two rounds as in none: the mean is plain, its interval is not.
-    assert named(without_input=3.0, endless=(1.0, 1.0, 6.0))[0] == "input-bound"
 
 
 def test_a_callback_comes_behind_what_stops_its_tracing_and_brings_as_much():
@@ -137,9 +134,7 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.ceiling(measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(measured(without_input=3.0)).estimate > 2.9
-
-
-def test_only_the_training_without_its_input_is_its_ceiling():
+    # Only the training without its input is one.
     assert gains.ceiling(measured(without_callbacks=2.0)) is None
 
 

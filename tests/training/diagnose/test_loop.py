@@ -35,7 +35,6 @@ def looped(function, epochs, most_told=12, **options):
 
 
 def facts_seen(function):
-    """What is known of a loop whose calls are heard."""
     return facts_of_loop(looped(function, Epochs(batch=1), calls=LoopCalls())[1])
 
 
