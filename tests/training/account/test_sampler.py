@@ -1,8 +1,6 @@
-"""Samples of threads that were stopped at known lines."""
+"""Samples of stacks that lead through known lines."""
 
-import contextlib
 import functools
-import gc
 import itertools
 import os
 import sys
@@ -35,56 +33,37 @@ SAVES = (f"{KERAS}/callbacks/model_checkpoint.py", "on_batch_end")
 CONCATENATE = (f"{PACKAGES}/numpy/core.py", "concatenate")
 
 
-class Stop:
-    """A thread that goes from stop to stop, and is stopped where it is looked at."""
-
-    def __init__(self, outer, *chains, myself=None):
-        self._entered, self._leave = threading.Lock(), threading.Lock()
-        self._entered.acquire()
-        self._leave.acquire()
-        inner = [self._chain(chain, [], myself) for chain in chains]
-        self._thread = threading.Thread(
-            target=self._chain(outer, inner, myself), daemon=True
-        )
-        self._thread.start()
-        self.ident = self._thread.ident
-
-    def _chain(self, chain, inner, myself):
-        for file, name, *line in reversed(chain):
-            inner = [self._frame(file, name, *line, inner=inner, myself=myself)]
-        return inner[0]
-
-    def _frame(self, file, name, line=2, *, inner, myself):
-        body = "for one in inner: one()" if inner else "entered(), leave()"
-        head = f"def {name}(self=None):"
-        known = {
-            **{"inner": inner, "entered": self._entered.release},
-            **{"leave": self._leave.acquire},
-        }
-        source = "\n" * (line - 2) + f"{head}\n    {body}"
-        exec(compile(source, file, "exec"), known)
-        if myself is not None and name.startswith("on_"):
-            # A frame of this file would be the user's own.
-            return functools.partial(known[name], myself)
-        return known[name]
-
-    def wait(self):
-        """Until it stands still; no function of Python's is called there."""
-        assert self._entered.acquire(timeout=60)
-
-    def go_on(self):
-        self._leave.release()
-
-    def close(self):
-        self._leave.release()
-        self._thread.join(60)
+def called(chain, inner, myself=None):
+    """A function that leads through frames of these files and names to inner calls."""
+    for file, name, *line in reversed(chain):
+        source = f"def {name}(self=None):\n    for one in inner: one()"
+        known, above = {"inner": inner}, (line or [2])[0] - 2
+        exec(compile("\n" * above + source, file, "exec"), known)
+        # Callbacks have themselves among their variables.
+        is_hook = myself is not None and name.startswith("on_")
+        inner = [functools.partial(known[name], myself) if is_hook else known[name]]
+    return inner[0]
 
 
-def stacks():
-    *_, collects, found = sampling.find_stacks(0.0)
-    if collects:
-        gc.enable()
-    return found
+def stack_here():
+    """The frames of whoever called this, the innermost first, none of this file."""
+    frame, stack = sys._getframe(2), []
+    while frame.f_code.co_filename != stack_here.__code__.co_filename:
+        stack.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return stack
+
+
+def look(outer, *chains, watch=None, myself=None):
+    """What is seen at the end of each of these chains of calls."""
+    one, seen = Sampler(watch or Watch(), 0), []
+
+    def sample():
+        seen.append(one._look({0: stack_here()}, 0.5))
+
+    inner = [called(chain, [sample], myself) for chain in chains]
+    called(outer, inner or [sample], myself)()
+    return seen if chains else seen[0]
 
 
 def placed(frames, mine):
@@ -94,26 +73,6 @@ def placed(frames, mine):
 @pytest.fixture
 def mine(tmp_path):
     return str(tmp_path / "train.py")
-
-
-@pytest.fixture
-def look():
-    """What is seen of a thread at each of its stops."""
-    with contextlib.ExitStack() as stack:
-
-        def look(outer, *chains, watch=None, myself=None):
-            stop = Stop(outer, *chains, myself=myself)
-            one = Sampler(watch or Watch(), stop.ident)
-            seen = []
-            for number in range(max(1, len(chains))):
-                if number:
-                    stop.go_on()
-                stop.wait()
-                seen.append(one._look(stacks(), 0.5))
-            stack.callback(stop.close)
-            return seen if chains else seen[0]
-
-        yield look
 
 
 MINE_AT_7 = ("mine", "step", 7)
@@ -145,7 +104,7 @@ TRAINS = ("mine", "train", 9)
         ([("mine", "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
     ],
 )  # fmt: skip
-def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call, kind):
+def test_a_sample_is_of_a_line_a_call_and_a_kind(mine, frames, place, call, kind):
     key = look(placed(frames, mine))
     assert key == Key(place and (mine, place), call, kind, False)
 
@@ -162,13 +121,13 @@ def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call
         ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [Kind.TRACED, Kind.GRAPH]),
     ],
 )  # fmt: skip
-def test_what_a_call_does_depends_on_what_it_did(look, mine, outer, chains, kinds):
+def test_what_a_call_does_depends_on_what_it_did(mine, outer, chains, kinds):
     keys = look(placed(outer, mine), *chains)
     assert [key.kind for key in keys] == kinds
     assert {key.place for key in keys} == {(mine, 9)}
 
 
-def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
+def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(mine):
     class ModelCheckpoint:
         pass
 
@@ -183,23 +142,24 @@ def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
     assert key == Key((mine, 9), "fit", Kind.PYTHON, False)
 
 
-def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
+def test_what_is_seen_after_the_first_gradient_repeats(mine):
     watch = Watch()
     watch.trained_at = 5.0
     assert look([(mine, "step", 7)], watch=watch).repeats
 
 
 def test_other_threads_of_the_users_are_seen_beside(mine):
-    trains, reads = Stop([(mine, "step", 7)]), Stop([(mine, "rows", 70), CONCATENATE])
-    trains.wait()
-    reads.wait()
-    one = Sampler(Watch(), trains.ident)
-    one._look(stacks(), 0.5)
-    one._look(stacks(), 0.25)
-    assert one.background[mine, 70] == pytest.approx(0.75)
-    assert (mine, 7) not in one.background
-    trains.close()
-    reads.close()
+    stacks = []
+
+    def keep():
+        stacks.append(stack_here())
+
+    called([(mine, "step", 7)], [keep])()
+    called([(mine, "rows", 70), CONCATENATE], [keep])()
+    one = Sampler(Watch(), 0)
+    for spent in (0.5, 0.25):
+        one._look(dict(enumerate(stacks)), spent)
+    assert one.background == {(mine, 70): pytest.approx(0.75)}
 
 
 @pytest.mark.parametrize(
@@ -269,11 +229,19 @@ def still(mine, monkeypatch):
     """A clock, the sampler of a thread that stands still, and what it is seen at."""
     clock = Clock()
     monkeypatch.setattr(sampling, "time", clock)
-    stop = Stop([(mine, "step", 7)])
-    stop.wait()
-    one = Sampler(Watch(), stop.ident, _last=100.0)
+    entered, leave = threading.Lock(), threading.Lock()
+    entered.acquire()
+    leave.acquire()
+    # No function of Python's is called where it stands.
+    code = compile("\n" * 6 + "entered.release(), leave.acquire()", mine, "exec")
+    known = {"entered": entered, "leave": leave}
+    thread = threading.Thread(target=exec, args=(code, known), daemon=True)
+    thread.start()
+    assert entered.acquire(timeout=60)
+    one = Sampler(Watch(), thread.ident, _last=100.0)
     yield clock, one, Key((mine, 7), "", Kind.PYTHON, False)
-    stop.close()
+    leave.release()
+    thread.join(60)
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(still):
