@@ -44,9 +44,6 @@ MADE = [
 ]
 
 
-NAMES = [path.stem for path, _ in MADE]
-
-
 def named(value):
     return value.stem
 
@@ -67,7 +64,9 @@ def test_a_training_stands_alone_and_says_what_it_is(path):
     [False, pytest.param(True, marks=pytest.mark.slow)],
     ids=["eagerly", "in graphs"],
 )
-@pytest.mark.parametrize(("path", "functions"), MADE, ids=NAMES)
+@pytest.mark.parametrize(
+    ("path", "functions"), MADE, ids=[path.stem for path, _ in MADE]
+)
 def test_a_training_and_its_fix_keep_the_contract_and_make_two_steps(
     path, functions, traces
 ):

@@ -24,8 +24,6 @@ from perfkit.training.profile.profile import gathered
 from tests.findings.made import MACHINE
 from tests.training.profile import profiled, trainings
 
-HERE = Path(trainings.__file__)
-
 
 def traced(maker, folder, steps=trainings.STEPS):
     """What a training tells that is traced in a process of its own."""
