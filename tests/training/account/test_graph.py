@@ -9,17 +9,13 @@ from perfkit.training.account.trace import Operation
 
 MINE = "train.py"
 STEP, PREDICT, DATASET = "one_step_on_data", "predict_step", "Dataset_map_decode_41"
-DENSE, DENSE_1, CONV = (MINE, 10), (MINE, 11), (MINE, 12)
-ADAM, LOSS, COMPILED, AUC, FIT, LINE = ((MINE, n) for n in (20, 21, 22, 23, 30, 40))
-MADE = {
-    ("layer", "dense"): DENSE,
-    ("layer", "dense_1"): DENSE_1,
-    ("layer", "conv2d"): CONV,
-    ("optimizer", "adam"): ADAM,
-    ("loss", "my_loss"): LOSS,
-    ("metric", "auc"): AUC,
-    ("compile", ""): COMPILED,
-}
+NAMED = (
+    *(("layer", name) for name in ("dense", "dense_1", "conv2d")),
+    *(("optimizer", "adam"), ("loss", "my_loss"), ("metric", "auc"), ("compile", "")),
+)
+MADE = {named: (MINE, line) for line, named in enumerate(NAMED, 10)}
+DENSE, DENSE_1, CONV, ADAM, LOSS, AUC, COMPILED = MADE.values()
+FIT, LINE = (MINE, 30), (MINE, 40)
 
 
 def at(place, layers=0):
