@@ -2,9 +2,7 @@
 
 import functools
 import importlib.metadata
-import importlib.util
 import json
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -118,9 +116,7 @@ def test_what_is_no_number_of_steps_or_no_time_is_refused(options, said):
         perfkit.profile(trainings.empty, **options)
 
 
-@pytest.fixture
-def scripted(monkeypatch, tmp_path):
-    """The verb with a training and an xprof that are scripted; gives its folders."""
+def test_what_could_not_be_read_is_told_and_the_rest_is_there(monkeypatch, alone_here):
     folders = []
 
     def process(work, longest):
@@ -142,12 +138,6 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(profile, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
     monkeypatch.setattr(profile, "launcher", Mock)
-    # Where no other run holds the lock.
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return folders
-
-
-def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     made = perfkit.profile(trainings.short_epochs, steps=4)
     assert made.training == "short_epochs"
     assert len(made.traced_s) == 4
@@ -157,7 +147,7 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     assert made.missing["device"] in made.report.besides
     assert made.perfkit == importlib.metadata.version("perfkit")
     # The trace is not kept.
-    assert [folder.exists() for folder in scripted] == [False]
+    assert [folder.exists() for folder in folders] == [False]
 
 
 def changed(**changes):
