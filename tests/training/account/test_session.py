@@ -70,17 +70,9 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
     assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
 
 
-@pytest.fixture
-def path(here):
-    return script(here, "x = 1\n")
-
-
-@pytest.fixture
-def names(path):
-    return LineNames(maker(path, read=whole_script))
-
-
-def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names):
+def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
+    path = script(here, "x = 1\n")
+    names = LineNames(maker(path, read=whole_script))
     assert names.locate(str(path), 3) == ("train.py", 0, 3)
     helper = here / "models" / "blocks.py"
     assert names.locate(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)

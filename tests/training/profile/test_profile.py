@@ -29,16 +29,10 @@ def traced(maker, folder, steps=trainings.STEPS):
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory):
-    """A trace of a training whose epochs are shorter than the trace."""
+def made(tmp_path_factory):
+    """A profile of a training whose epochs are shorter than its trace."""
     folder = tmp_path_factory.mktemp("trace")
-    return folder, traced(trainings.short_epochs, folder)
-
-
-@pytest.fixture(scope="module")
-def made(trace):
-    """What is understood of it."""
-    folder, ended = trace
+    ended = traced(trainings.short_epochs, folder)
     found, failed = profile.read(str(folder))
     return gathered(
         profile.notes_of(ended),
