@@ -6,8 +6,6 @@ import os
 import textwrap
 from dataclasses import replace
 
-import pytest
-
 import perfkit
 from perfkit import cli
 from perfkit.findings.account import Account
