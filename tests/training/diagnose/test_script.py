@@ -154,7 +154,6 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
 @pytest.mark.parametrize(
     ("text", "fit", "said"),
     [
-        ("print('hello')", 0, "trains nothing with TensorFlow"),
         ("from sklearn import x\nx.fit(1, 2)", 0, "trains nothing with TensorFlow"),
         ("import tensorflow\nimport other", 0, "trains nothing with TensorFlow"),
         ("import keras\ndef (", 0, "cannot be read as Python"),

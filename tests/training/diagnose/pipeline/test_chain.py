@@ -44,11 +44,7 @@ def unordered():
 
 
 PIPELINES = {
-    "parallel map": lambda: numbers().map(
-        doubled, num_parallel_calls=2, deterministic=True
-    ),
     "random": lambda: numbers().map(drawn).batch(4, drop_remainder=True),
-    "Python": lambda: numbers().map(python).batch(4, num_parallel_calls=2),
     "shuffled": lambda: numbers().shuffle(7, seed=5).batch(3),
     "the same shuffle each time": lambda: numbers().shuffle(
         7, seed=5, reshuffle_each_iteration=False
@@ -67,13 +63,6 @@ PIPELINES = {
         lambda a, b: a + b
     ),
     "a structure": lambda: numbers().map(lambda a: {"a": a, "b": (a, a)}).batch(2),
-    "generated": lambda: (
-        DATA.from_generator(
-            lambda: iter(range(7)), output_signature=tf.TensorSpec((), tf.int64)
-        )
-        .map(doubled)
-        .batch(2)
-    ),
     "counted": lambda: (
         numbers()
         .filter(lambda a: a > 2)
