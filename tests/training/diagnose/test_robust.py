@@ -23,15 +23,9 @@ from tests.training.diagnose import odd
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.diagnose.test_script import facts_in_trial, looked
 
-
-@pytest.fixture(autouse=True)
-def _carried_along():
-    """The process that trials are forked from does not know this folder."""
-    for module in (odd, retracing_callback):
-        cloudpickle.register_pickle_by_value(module)
-    yield
-    for module in (odd, retracing_callback):
-        cloudpickle.unregister_pickle_by_value(module)
+# The process that trials are forked from does not know these folders.
+for trainings in (odd, retracing_callback):
+    cloudpickle.register_pickle_by_value(trainings)
 
 
 def heard(work, enough):
