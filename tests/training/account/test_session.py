@@ -36,7 +36,6 @@ def script(folder, text):
 
 
 def numbered(path, words):
-    """The line in which words stand, from 1."""
     return next(n for n, t in enumerate(path.read_text().splitlines(), 1) if words in t)
 
 

@@ -20,7 +20,6 @@ CAUSES = {*KNOWN, "compute-bound"}
 
 
 def files(folder, name):
-    """The files of a folder that define a function, or a value, of this name."""
     return sorted(p for p in folder.glob("*.py") if name in defined(p))
 
 

@@ -124,7 +124,6 @@ def facts_in_trial(made):
 
 
 def facts_here(made):
-    """What is known of the training that a script hands over in this process."""
     return facts_of(handed_over(made()))
 
 

@@ -24,7 +24,6 @@ from tests.training.profile import profiled, trainings
 
 
 def traced(maker, folder, steps=trainings.STEPS):
-    """What a training tells that is traced in a process of its own."""
     return in_process(functools.partial(stepped, maker, steps, str(folder)), 120.0)
 
 
