@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.processes import in_process
-from perfkit.engine.trial import Note
+from perfkit.engine.trial import Note, Pause, Tick
 from perfkit.training.diagnose.causes import KNOWN
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.loop import Looping, fitted
+from perfkit.training.diagnose.maker import InFile
 
 ROOT = Path(__file__).resolve().parents[3]
 GUILTY = ROOT / "tests" / "guilty"
@@ -78,11 +81,6 @@ def two_steps(path, functions, traces):
 
     def steps_of(function):
         import tensorflow as tf
-
-        from perfkit.engine.trial import Pause, Tick
-        from perfkit.training.diagnose.epochs import Epochs
-        from perfkit.training.diagnose.loop import Looping, fitted
-        from perfkit.training.diagnose.maker import InFile
 
         tf.config.run_functions_eagerly(not traces)
         # The first step is told by a pause, those after it by ticks.
