@@ -99,11 +99,7 @@ NOTHING = {"without_input": 1.0, "graph": 1.0}
 @pytest.mark.parametrize(
     ("gains", "dead", "names"),
     [
-        (
-            {"without_input": 2.0, "graph": 1.0},
-            (),
-            ("parallel map", "logger off", "XLA"),
-        ),
+        (NOTHING | {"without_input": 2.0}, (), ("parallel map", "logger off", "XLA")),
         # What waited for something that brings nothing is known.
         (NOTHING | {"logger_off": 1.0}, (), ("XLA",)),
         # And so is what waited for something that brings little at most.
