@@ -108,9 +108,8 @@ def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
 def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
     here, capsys, alone_here
 ):
-    (here / "helper.py").write_text(
-        "def busy():\n    return sum(range(300_000))  # @busy\n"
-    )
+    helper = "def busy():\n    return sum(range(300_000))\n"
+    (here / "helper.py").write_text(helper)
     path = script(
         here,
         """
