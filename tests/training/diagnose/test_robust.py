@@ -37,30 +37,25 @@ def heard(work, enough):
     return ticks, running
 
 
-def words(value):
-    """The same in every process that collects these tests: no address is in it."""
-    return value if isinstance(value, str) else ""
+REFUSED = {
+    "ValueError: no data today": odd.raises,
+    "returned nothing": lambda: None,
+    "of type Sequential": odd.model,
+    "of type int, not a Keras model": lambda: (1, 2),
+    "call model.compile": odd.is_not_compiled,
+    "a tuple of 3": lambda: (odd.model(), odd.batches(), ["verbose"]),
+    "of type str; give a batched": lambda: odd.fits("images/"),
+    "made no step, because its data are empty": lambda: odd.fits(odd.batches(0)),
+    "must yield at least one batch": lambda: odd.fits(lambda: (x for x in ())),
+    "Invalid input shape": lambda: odd.fits(odd.batches().unbatch()),
+    "argument 'epoch'": lambda: odd.fits(odd.batches(), epoch=3),
+    "Error: the disk went away": lambda: odd.hooked(on_train_batch_begin=odd.fail),
+    "OSError: [Errno 28] No space": lambda: odd.throws(OSError(28, "No space")),
+    "MemoryError.": odd.allocates_without_an_end,
+}
 
 
-REFUSED = [
-    ("ValueError: no data today", odd.raises),
-    ("returned nothing", lambda: None),
-    ("of type Sequential", odd.model),
-    ("of type int, not a Keras model", lambda: (1, 2)),
-    ("call model.compile", odd.is_not_compiled),
-    ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
-    ("of type str; give a batched", lambda: odd.fits("images/")),
-    ("made no step, because its data are empty", lambda: odd.fits(odd.batches(0))),
-    ("must yield at least one batch", lambda: odd.fits(lambda: (x for x in ()))),
-    ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
-    ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
-    ("Error: the disk went away", lambda: odd.hooked(on_train_batch_begin=odd.fail)),
-    ("OSError: [Errno 28] No space", lambda: odd.throws(OSError(28, "No space"))),
-    ("MemoryError.", odd.allocates_without_an_end),
-]
-
-
-@pytest.mark.parametrize(("said", "maker"), REFUSED, ids=words)
+@pytest.mark.parametrize(("said", "maker"), REFUSED.items(), ids=REFUSED)
 @pytest.mark.fault(
     "script", "memory limit", sees="What it raised, MemoryError, with its own lines."
 )
@@ -82,7 +77,7 @@ ENDED = {
 }
 
 
-@pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=words)
+@pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=ENDED)
 @pytest.mark.fault(
     "script",
     "SIGKILL",
