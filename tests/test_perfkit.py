@@ -25,6 +25,7 @@ def python(code, **how):
         ("perfkit.experiments()", ("tensorflow", "keras", "matplotlib", "pandas")),
         ("perfkit.machine()", ("tensorflow", "keras", "numpy", "pandas")),
         ("perfkit.doctor()", ("tensorflow", "keras")),
+        ("list(perfkit.steps([1]))", ("tensorflow", "keras", "numpy")),
         ("import perfkit.machine.starting", ("tensorflow", "numpy")),
         ("from perfkit.questions.shared import models; "
          "from perfkit.questions.shared import keras, tf",

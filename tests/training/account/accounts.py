@@ -56,7 +56,6 @@ def account(*lines, tips=(), **fields):
 
 
 def tip(cause="input", lines=(0,), share=0.5, **fields):
-    """What people do about some lines."""
     known = {"do": "Read each file once", "means": "The model waits for files."}
     return Tip(cause=cause, lines=lines, share=share, **known | fields)
 

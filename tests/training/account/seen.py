@@ -12,7 +12,6 @@ TRAINED = 50.0
 
 
 def trace(name, place, seconds, at=TRAINED + 1, *, trains=False):
-    """A function that was traced."""
     return {
         **{"name": name, "place": list(place), "at": at, "seconds": seconds},
         **{"trains": trains, "backward": []},
@@ -79,11 +78,6 @@ class Seen:
         return pickle.loads(pickle.dumps(note.value))
 
 
-def whole(seen):
-    """Seconds of all samples outside of windows."""
-    return sum(seconds for _, seconds in seen.told["seconds"])
-
-
 def rows(found):
     """Seconds by kind, of each line that has any."""
     every = found["lines"]
@@ -91,5 +85,4 @@ def rows(found):
 
 
 def row(found, place):
-    """All of one line."""
     return next(one for one in found["lines"] if (one.file, one.line) == place)

@@ -15,7 +15,6 @@ class Plane:
         return self._number(name, self._stats, self._plane.stat_metadata)
 
     def event(self, name):
-        """The number of an event's name."""
         return self._number(name, self._events, self._plane.event_metadata)
 
     def _number(self, name, known, metadata):
@@ -30,7 +29,6 @@ class Plane:
         one.uint64_value = number
 
     def thread(self, name="python", at=0.0):
-        """A line that events can be put into."""
         line = self._plane.lines.add(name=name, timestamp_ns=round(at * 1e9))
         return Thread(self, line)
 
@@ -41,8 +39,6 @@ class Plane:
 
 
 class Thread:
-    """A line of a plane."""
-
     def __init__(self, plane, line):
         self._plane, self._line = plane, line
 
@@ -70,14 +66,11 @@ def fill(plane, events):
 
 
 class Space:
-    """A whole file."""
-
     def __init__(self):
         proto = pytest.importorskip("tensorflow.tsl.profiler.protobuf.xplane_pb2")
         self._space = proto.XSpace()
 
     def plane(self, name="/host:CPU"):
-        """A plane of it."""
         return Plane(self._space, name)
 
     def write(self, folder):

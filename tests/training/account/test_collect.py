@@ -10,43 +10,32 @@ from perfkit.training.account.sampler import VALIDATION, Key, Sampler
 from perfkit.training.account.watch import Watch
 from perfkit.training.diagnose.maker import InFile
 from perfkit.training.diagnose.script import WholeScript
+from tests.engine.scripted import Seconds
 
 
-class Clock:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def perf_counter(self):
-        return self.now
-
-    time = perf_counter
-
-
-class Traced:
-    """The profiler of TensorFlow: each window takes a while to be written."""
-
-    begun: list
-    costs = 0.2
-
-    def __init__(self, folder, *, all_operations):
-        self.folder = folder
-
-    def start(self):
-        self.begun.append(self.folder)
-
-    def stop(self):
-        self.clock.now += self.costs
+class Clock(Seconds):
+    now = 100.0
+    time = Seconds.perf_counter
 
 
 @pytest.fixture
 def windows(tmp_path, monkeypatch):
     """Windows of a run of 30 s, its clock, and what the watch has heard."""
     clock = Clock()
-    known = {"begun": [], "clock": clock}
+
+    class Marks:
+        def __init__(self, folder, *, all_operations):
+            pass
+
+        def start(self):
+            pass
+
+        def stop(self):
+            # Each window takes a while to be written.
+            clock.now += 0.2
+
     monkeypatch.setattr(collect, "time", clock)
-    monkeypatch.setattr(collect, "Marks", type("Marks", (Traced,), known))
+    monkeypatch.setattr(collect, "Marks", Marks)
     watch = Watch()
     sampler = Sampler(watch, 0)
     monkeypatch.setattr(sampler, "skip", lambda: None)

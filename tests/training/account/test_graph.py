@@ -9,37 +9,30 @@ from perfkit.training.account.trace import Operation
 
 MINE = "train.py"
 STEP, PREDICT, DATASET = "one_step_on_data", "predict_step", "Dataset_map_decode_41"
-DENSE, DENSE_1, CONV = (MINE, 10), (MINE, 11), (MINE, 12)
-ADAM, LOSS, COMPILED, AUC, FIT, LINE = ((MINE, n) for n in (20, 21, 22, 23, 30, 40))
-MADE = {
-    ("layer", "dense"): DENSE,
-    ("layer", "dense_1"): DENSE_1,
-    ("layer", "conv2d"): CONV,
-    ("optimizer", "adam"): ADAM,
-    ("loss", "my_loss"): LOSS,
-    ("metric", "auc"): AUC,
-    ("compile", ""): COMPILED,
-}
+NAMED = (
+    *(("layer", name) for name in ("dense", "dense_1", "conv2d")),
+    *(("optimizer", "adam"), ("loss", "my_loss"), ("metric", "auc"), ("compile", "")),
+)
+MADE = {named: (MINE, line) for line, named in enumerate(NAMED, 10)}
+DENSE, DENSE_1, CONV, ADAM, LOSS, AUC, COMPILED = MADE.values()
+FIT, LINE = (MINE, 30), (MINE, 40)
 
 
-def in_fit(elements=0, part=""):
-    return [FIT, 0, True, elements, part, ""]
+def at(place, layers=0):
+    return [place, layers, False, 0, "", ""]
 
 
-def at(place, layers=0, elements=0):
-    return [place, layers, False, elements, "", ""]
-
-
+IN_FIT = [FIT, 0, True, 0, "", ""]
 STEPS = {
-    "sequential/dense/MatMul": in_fit(640),
-    "sequential/dense_1/MatMul": in_fit(),
-    "sequential/conv2d/Conv2D": in_fit(),
-    "adam/AddV2": in_fit(9000),
-    "compile_loss/my_loss/Mean": in_fit(),
-    "compile_loss/mse/sub": in_fit(),
-    "compile_loss/truediv": in_fit(),
-    "compile_metrics/auc/Sum": in_fit(),
-    "compile_metrics/accuracy/Equal": in_fit(),
+    "sequential/dense/MatMul": IN_FIT,
+    "sequential/dense_1/MatMul": IN_FIT,
+    "sequential/conv2d/Conv2D": IN_FIT,
+    "adam/AddV2": IN_FIT,
+    "compile_loss/my_loss/Mean": IN_FIT,
+    "compile_loss/mse/sub": IN_FIT,
+    "compile_loss/truediv": IN_FIT,
+    "compile_metrics/auc/Sum": IN_FIT,
+    "compile_metrics/accuracy/Equal": IN_FIT,
     "my_scope/Sin": at(LINE),
     "my_scope/Mul": at(LINE),
     "while/body/Sin": at(LINE),

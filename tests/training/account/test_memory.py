@@ -81,20 +81,15 @@ def test_memory_that_wanders_is_rarely_said_to_grow():
     assert sum(each is not None for each in claims) <= 2
 
 
-class Process:
-    """One whose memory is told."""
-
-    def __init__(self, *held):
-        self.held = iter(held)
-
-    def memory_info(self):
-        # Files that it maps come and go.
-        shared = int(next(self.held) * MB)
-        return SimpleNamespace(rss=2 * shared, shared=shared)
+def process(*held):
+    """One whose memory is told, in MB; files that it maps come and go."""
+    shared = (int(mb * MB) for mb in held)
+    told = (SimpleNamespace(rss=2 * count, shared=count) for count in shared)
+    return SimpleNamespace(memory_info=lambda: next(told))
 
 
 def test_what_ends_in_a_window_is_read_after_it():
-    memory = MemoryReadings(_process=Process(100, 115, 120))
+    memory = MemoryReadings(_process=process(100, 115, 120))
     memory.note_end("epoch", FIT)
     memory.begin_window()
     # Nothing is read meanwhile, however often it ends.
@@ -107,7 +102,7 @@ def test_what_ends_in_a_window_is_read_after_it():
 
 
 def test_calls_that_come_often_are_read_now_and_then():
-    memory = MemoryReadings(_process=Process(*range(50, 90)))
+    memory = MemoryReadings(_process=process(*range(50, 90)))
     for _ in range(35):
         memory.note_end("predict", FIT)
     assert memory.bytes_at["predict", FIT] == [(n, (49 + n) * MB) for n in (1, 2, 3)]

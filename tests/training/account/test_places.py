@@ -17,12 +17,6 @@ def touched(path):
     return str(path)
 
 
-def named(source, file, **known):
-    """What a source defines, as if it lay in a file."""
-    exec(compile(source, file, "exec"), known)
-    return known
-
-
 FILES = {
     "train.py": True,
     "helpers/layers.py": True,

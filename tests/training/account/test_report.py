@@ -57,34 +57,25 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentences"),
-    [
-        (
-            {},
-            "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each epoch, 50 MB so far. "
-            "Keep no tensors in a list, a callback or a global: keep `float(loss)`.",
-        ),
-        (
-            {"unit": "fit", "kept": "models", "line": 0},
-            "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each `fit`, 50 MB so far. "
-            "train.py, line 12 makes a model each time, and the one before stays. Make "
-            "the model once and give it its first weights again (`set_weights`); "
-            "`keras.backend.clear_session()` before the next gives back a part.",
-        ),
-        (
-            {"unit": "train_on_batch", "low": 5.02e6, "high": 5.02e6},
-            "Memory grows by 5 MB with every 100 calls of `train_on_batch`, 50 MB so "
-            "far. Keep no tensors in a list, a callback or a global: keep "
-            "`float(loss)`.",
-        ),
-    ],
-)
-def test_growing_memory_is_told_with_its_interval_and_what_to_do(fields, sentences):
-    made = account(HOT, growth=replace(GROWTH, **fields))
-    assert made.report.besides[-1] == sentences
-    # It is not what slows the training.
-    assert made.verdict == account(HOT).verdict
+def test_growing_memory_is_told_with_its_interval_and_what_to_do():
+    def told(**fields):
+        made = account(HOT, growth=replace(GROWTH, **fields))
+        # It is not what slows the training.
+        assert made.verdict == account(HOT).verdict
+        return made.report.besides[-1]
+
+    grows = "Memory grows by 5 MB (4.6 MB to 5.4 MB) with each"
+    keep = "Keep no tensors in a list, a callback or a global: keep `float(loss)`."
+    assert told() == f"{grows} epoch, 50 MB so far. {keep}"
+    assert told(unit="fit", kept="models", line=0) == (
+        f"{grows} `fit`, 50 MB so far. train.py, line 12 makes a model each time, and "
+        "the one before stays. Make the model once and give it its first weights again "
+        "(`set_weights`); `keras.backend.clear_session()` before the next gives back a "
+        "part."
+    )
+    often = "Memory grows by 5 MB with every 100 calls of `train_on_batch`"
+    said = told(unit="train_on_batch", low=5.02e6, high=5.02e6)
+    assert said == f"{often}, 50 MB so far. {keep}"
 
 
 @pytest.mark.parametrize(

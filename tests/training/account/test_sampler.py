@@ -1,8 +1,6 @@
-"""Samples of threads that were stopped at known lines."""
+"""Samples of stacks that lead through known lines."""
 
-import contextlib
 import functools
-import gc
 import itertools
 import os
 import sys
@@ -15,7 +13,9 @@ from perfkit.training.account import sampler as sampling
 from perfkit.training.account.places import Kind
 from perfkit.training.account.sampler import Key, Sampler
 from perfkit.training.account.watch import Watch
+from tests.engine.scripted import Seconds
 
+MINE = os.path.join(os.sep, "x", "train.py")
 PACKAGES = os.path.join(os.sep, "x", "site-packages")
 KERAS = f"{PACKAGES}/keras/src"
 TF = f"{PACKAGES}/tensorflow/python"
@@ -34,94 +34,43 @@ SAVES = (f"{KERAS}/callbacks/model_checkpoint.py", "on_batch_end")
 CONCATENATE = (f"{PACKAGES}/numpy/core.py", "concatenate")
 
 
-class Stop:
-    """A thread that goes from stop to stop, and is stopped where it is looked at."""
-
-    def __init__(self, outer, *chains, myself=None):
-        self._entered, self._leave = threading.Lock(), threading.Lock()
-        self._entered.acquire()
-        self._leave.acquire()
-        inner = [self._chain(chain, [], myself) for chain in chains]
-        self._thread = threading.Thread(
-            target=self._chain(outer, inner, myself), daemon=True
-        )
-        self._thread.start()
-        self.ident = self._thread.ident
-
-    def _chain(self, chain, inner, myself):
-        for file, name, *line in reversed(chain):
-            inner = [self._frame(file, name, *line, inner=inner, myself=myself)]
-        return inner[0]
-
-    def _frame(self, file, name, line=2, *, inner, myself):
-        body = "for one in inner: one()" if inner else "entered(), leave()"
-        head = f"def {name}(self=None):"
-        known = {
-            **{"inner": inner, "entered": self._entered.release},
-            **{"leave": self._leave.acquire},
-        }
-        source = "\n" * (line - 2) + f"{head}\n    {body}"
-        exec(compile(source, file, "exec"), known)
-        if myself is not None and name.startswith("on_"):
-            # A frame of this file would be the user's own.
-            return functools.partial(known[name], myself)
-        return known[name]
-
-    def wait(self):
-        """Until it stands still; no function of Python's is called there."""
-        assert self._entered.acquire(timeout=60)
-
-    def go_on(self):
-        """To the next stop, or the end."""
-        self._leave.release()
-
-    def close(self):
-        self._leave.release()
-        self._thread.join(60)
+def called(chain, inner, myself=None):
+    """A function that leads through frames of these files and names to inner calls."""
+    for file, name, *line in reversed(chain):
+        source = f"def {name}(self=None):\n    for one in inner: one()"
+        known, above = {"inner": inner}, (line or [2])[0] - 2
+        exec(compile("\n" * above + source, file, "exec"), known)
+        # Callbacks have themselves among their variables.
+        is_hook = myself is not None and name.startswith("on_")
+        inner = [functools.partial(known[name], myself) if is_hook else known[name]]
+    return inner[0]
 
 
-def stacks():
-    """Where each thread is now."""
-    *_, collects, found = sampling.find_stacks(0.0)
-    if collects:
-        gc.enable()
-    return found
+def stack_here():
+    """The frames of whoever called this, the innermost first, none of this file."""
+    frame, stack = sys._getframe(2), []
+    while frame.f_code.co_filename != stack_here.__code__.co_filename:
+        stack.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return stack
 
 
-def placed(frames, mine):
-    """Frames with the user's own file in them."""
-    return [(mine if file == "mine" else file, *rest) for file, *rest in frames]
+def look(outer, *chains, watch=None, myself=None):
+    """What is seen at the end of each of these chains of calls."""
+    one, seen = Sampler(watch or Watch(), 0), []
+
+    def sample():
+        seen.append(one._look({0: stack_here()}, 0.5))
+
+    inner = [called(chain, [sample], myself) for chain in chains]
+    called(outer, inner or [sample], myself)()
+    return seen if chains else seen[0]
 
 
-@pytest.fixture
-def mine(tmp_path):
-    return str(tmp_path / "train.py")
-
-
-@pytest.fixture
-def look():
-    """What is seen of a thread at each of its stops."""
-    with contextlib.ExitStack() as stack:
-
-        def look(outer, *chains, watch=None, myself=None):
-            stop = Stop(outer, *chains, myself=myself)
-            one = Sampler(watch or Watch(), stop.ident)
-            seen = []
-            for number in range(max(1, len(chains))):
-                if number:
-                    stop.go_on()
-                stop.wait()
-                seen.append(one._look(stacks(), 0.5))
-            stack.callback(stop.close)
-            return seen if chains else seen[0]
-
-        yield look
-
-
-MINE_AT_7 = ("mine", "step", 7)
+MINE_AT_7 = (MINE, "step", 7)
 WRAPPER = (f"{KERAS}/utils/traceback_utils.py", "error_handler")
 WRAPPED = (f"{KERAS}/utils/tracking.py", "wrapped")
-TRAINS = ("mine", "train", 9)
+TRAINS = (MINE, "train", 9)
 
 
 @pytest.mark.parametrize(
@@ -130,26 +79,26 @@ TRAINS = ("mine", "train", 9)
         ([MINE_AT_7], 7, "", Kind.PYTHON),
         # A library is at work for the line that called it, the innermost one.
         ([MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
-        ([("mine", "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
+        ([(MINE, "run", 3), MINE_AT_7, CONCATENATE], 7, "concatenate", Kind.PYTHON),
         # What only wraps a function does not name it.
         ([MINE_AT_7, WRAPPER, FIT, CALLED, RUNS], 7, "fit", Kind.GRAPH),
         ([TRAINS, WRAPPER, FIT, EVALUATE, NEXT], 9, "validation", Kind.DATA),
         ([TRAINS, EVALUATE, CALLED, RUNS], 9, "evaluate", Kind.GRAPH),
         # A trace belongs to the line that called for it.
-        ([TRAINS, FIT, CALLED, TRACES, ("mine", "call", 55), CONCATENATE], 9, "fit",
+        ([TRAINS, FIT, CALLED, TRACES, (MINE, "call", 55), CONCATENATE], 9, "fit",
          Kind.TRACED),
         # Imports are told whoever asks for them.
-        ([("mine", "top", 2), IMPORTS], 2, "", Kind.IMPORT),
+        ([(MINE, "top", 2), IMPORTS], 2, "", Kind.IMPORT),
         ([IMPORTS], None, "", Kind.IMPORT),
         ([CONCATENATE], None, "", Kind.PYTHON),
         # Operations one by one are computing, and datasets are set up.
-        ([("mine", "step", 4), MATMUL], 4, "mat_mul", Kind.COMPUTING),
-        ([("mine", "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
+        ([(MINE, "step", 4), MATMUL], 4, "mat_mul", Kind.COMPUTING),
+        ([(MINE, "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
     ],
 )  # fmt: skip
-def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call, kind):
-    key = look(placed(frames, mine))
-    assert key == Key(place and (mine, place), call, kind, False)
+def test_a_sample_is_of_a_line_a_call_and_a_kind(frames, place, call, kind):
+    key = look(frames)
+    assert key == Key(place and (MINE, place), call, kind, False)
 
 
 @pytest.mark.parametrize(
@@ -164,44 +113,45 @@ def test_a_sample_is_of_a_line_a_call_and_a_kind(look, mine, frames, place, call
         ([TRAINS, FIT], [[CALLED, TRACES], [CALLED, RUNS]], [Kind.TRACED, Kind.GRAPH]),
     ],
 )  # fmt: skip
-def test_what_a_call_does_depends_on_what_it_did(look, mine, outer, chains, kinds):
-    keys = look(placed(outer, mine), *chains)
+def test_what_a_call_does_depends_on_what_it_did(outer, chains, kinds):
+    keys = look(outer, *chains)
     assert [key.kind for key in keys] == kinds
-    assert {key.place for key in keys} == {(mine, 9)}
+    assert {key.place for key in keys} == {(MINE, 9)}
 
 
-def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it(look, mine):
+def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it():
     class ModelCheckpoint:
         pass
 
     made = ModelCheckpoint()
     watch = Watch()
-    watch.callbacks[id(made)] = (mine, 12)
-    outer = [(mine, "train", 9), FIT]
+    watch.callbacks[id(made)] = (MINE, 12)
+    outer = [(MINE, "train", 9), FIT]
     _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], watch=watch, myself=made)
-    assert key == Key((mine, 12), "ModelCheckpoint", Kind.CALLBACK, False)
+    assert key == Key((MINE, 12), "ModelCheckpoint", Kind.CALLBACK, False)
     # One that nobody is known to have made is part of `fit`.
     _, key = look(outer, [CALLED, RUNS], [LISTS, SAVES], myself=made)
-    assert key == Key((mine, 9), "fit", Kind.PYTHON, False)
+    assert key == Key((MINE, 9), "fit", Kind.PYTHON, False)
 
 
-def test_what_is_seen_after_the_first_gradient_repeats(look, mine):
+def test_what_is_seen_after_the_first_gradient_repeats():
     watch = Watch()
     watch.trained_at = 5.0
-    assert look([(mine, "step", 7)], watch=watch).repeats
+    assert look([(MINE, "step", 7)], watch=watch).repeats
 
 
-def test_other_threads_of_the_users_are_seen_beside(mine):
-    trains, reads = Stop([(mine, "step", 7)]), Stop([(mine, "rows", 70), CONCATENATE])
-    trains.wait()
-    reads.wait()
-    one = Sampler(Watch(), trains.ident)
-    one._look(stacks(), 0.5)
-    one._look(stacks(), 0.25)
-    assert one.background[mine, 70] == pytest.approx(0.75)
-    assert (mine, 7) not in one.background
-    trains.close()
-    reads.close()
+def test_other_threads_of_the_users_are_seen_beside():
+    stacks = []
+
+    def keep():
+        stacks.append(stack_here())
+
+    called([(MINE, "step", 7)], [keep])()
+    called([(MINE, "rows", 70), CONCATENATE], [keep])()
+    one = Sampler(Watch(), 0)
+    for spent in (0.5, 0.25):
+        one._look(dict(enumerate(stacks)), spent)
+    assert one.background == {(MINE, 70): pytest.approx(0.75)}
 
 
 @pytest.mark.parametrize(
@@ -218,22 +168,20 @@ def test_other_threads_of_the_users_are_seen_beside(mine):
         ((90.0, 0.0), (0.5, 0.0)),
     ],
 )
-def test_what_other_threads_compute_is_shared_out(
-    mine, monkeypatch, computed, expected
-):
+def test_what_other_threads_compute_is_shared_out(monkeypatch, computed, expected):
     one = Sampler(Watch(), 0)
     counted = iter([dict(zip("ab", computed, strict=True))])
     monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
-    monkeypatch.setattr(places, "place_in", lambda stack: (mine, stack))
+    monkeypatch.setattr(places, "place_in", lambda stack: (MINE, stack))
     one._look_beside({"a": 7, "b": 8}, 0.5)
-    assert one.background[mine, 7] == pytest.approx(expected[0])
-    assert one.background[mine, 8] == pytest.approx(expected[1])
+    assert one.background[MINE, 7] == pytest.approx(expected[0])
+    assert one.background[MINE, 8] == pytest.approx(expected[1])
 
 
-def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it(mine):
+def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it():
     source = "while going:\n    sorted(rows)\n    len(rows)\n"
     known = {"going": [True], "rows": [*range(20_000)] * 20}
-    code = compile(source, mine, "exec")
+    code = compile(source, MINE, "exec")
     thread = threading.Thread(target=exec, args=(code, known))
     thread.start()
     one, before = Sampler(Watch(), thread.ident), sys.getswitchinterval()
@@ -250,14 +198,11 @@ def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it(mine):
     assert max(lines, key=lines.get) == 2
 
 
-class Clock:
+class Clock(Seconds):
     """Stands still but for those who sleep, and lets them go on later than asked."""
 
     def __init__(self):
         self.now, self.late, self.computed = 100.0, 0.0, itertools.count(0.0, 0.5)
-
-    def perf_counter(self):
-        return self.now
 
     def thread_time(self):
         return next(self.computed)
@@ -270,15 +215,23 @@ class Clock:
 
 
 @pytest.fixture
-def still(mine, monkeypatch):
+def still(monkeypatch):
     """A clock, the sampler of a thread that stands still, and what it is seen at."""
     clock = Clock()
     monkeypatch.setattr(sampling, "time", clock)
-    stop = Stop([(mine, "step", 7)])
-    stop.wait()
-    one = Sampler(Watch(), stop.ident, _last=100.0)
-    yield clock, one, Key((mine, 7), "", Kind.PYTHON, False)
-    stop.close()
+    entered, leave = threading.Lock(), threading.Lock()
+    entered.acquire()
+    leave.acquire()
+    # No function of Python's is called where it stands.
+    code = compile("\n" * 6 + "entered.release(), leave.acquire()", MINE, "exec")
+    known = {"entered": entered, "leave": leave}
+    thread = threading.Thread(target=exec, args=(code, known), daemon=True)
+    thread.start()
+    assert entered.acquire(timeout=60)
+    one = Sampler(Watch(), thread.ident, _last=100.0)
+    yield clock, one, Key((MINE, 7), "", Kind.PYTHON, False)
+    leave.release()
+    thread.join(60)
 
 
 def test_samples_stand_for_the_seconds_since_the_last_one(still):

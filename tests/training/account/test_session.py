@@ -6,8 +6,6 @@ import os
 import textwrap
 from dataclasses import replace
 
-import pytest
-
 import perfkit
 from perfkit import cli
 from perfkit.findings.account import Account
@@ -30,28 +28,18 @@ x, y = np.ones((64, 8), "f4"), np.ones((64, 4), "f4")
 """
 
 
-def script(folder, text, name="train.py"):
+def script(folder, text):
     """A script below the model that all of them train."""
-    path = folder / name
+    path = folder / "train.py"
     path.write_text(MODEL + textwrap.dedent(text))
     return path
 
 
 def numbered(path, words):
-    """The line in which words stand, from 1."""
     return next(n for n, t in enumerate(path.read_text().splitlines(), 1) if words in t)
 
 
-def looked(path, budget=BUDGET, **more):
-    """The account of a script, saved nowhere."""
-    session = AccountSession(maker(path, read=whole_script), budget=budget, **more)
-    for _ in session.events():
-        pass
-    return session
-
-
 def on(found, number, file="train.py"):
-    """A line of an account."""
     return next(one for one in found.lines if (one.file, one.line) == (file, number))
 
 
@@ -79,17 +67,9 @@ def test_the_command_shows_an_account_and_writes_it_as_json(here, monkeypatch, c
     assert shown(monkeypatch, capsys, replace(whole(), stopped=True))[0] == 130
 
 
-@pytest.fixture
-def path(here):
-    return script(here, "x = 1\n")
-
-
-@pytest.fixture
-def names(path):
-    return LineNames(maker(path, read=whole_script))
-
-
-def test_files_are_told_as_seen_from_the_folder_of_the_script(here, path, names):
+def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
+    path = script(here, "x = 1\n")
+    names = LineNames(maker(path, read=whole_script))
     assert names.locate(str(path), 3) == ("train.py", 0, 3)
     helper = here / "models" / "blocks.py"
     assert names.locate(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)
@@ -128,9 +108,8 @@ def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
 def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
     here, capsys, alone_here
 ):
-    (here / "helper.py").write_text(
-        "def busy():\n    return sum(range(300_000))  # @busy\n"
-    )
+    helper = "def busy():\n    return sum(range(300_000))\n"
+    (here / "helper.py").write_text(helper)
     path = script(
         here,
         """
@@ -174,7 +153,11 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here, alone_here):
         """,
     )
     # With so few updates it is looked at for longer, on a busy machine too.
-    found = looked(path, saves=False).finding
+    made = maker(path, read=whole_script)
+    session = AccountSession(made, budget=BUDGET, saves=False)
+    for _ in session.events():
+        pass
+    found = session.finding
     assert "lost it" in found.error
     assert found.ended
     assert found.verdict.warnings[-1].startswith("The training raised ValueError")
@@ -207,7 +190,9 @@ def test_stop_keeps_what_was_seen_and_lines_of_a_notebook_are_those_of_cells(
     assert "code cell 2, line 3" in fit.where
 
 
-def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(here, capsys):
+def test_a_script_without_a_step_to_swap_is_diagnosed_by_its_account(
+    here, capsys, alone_here
+):
     script(
         here,
         """

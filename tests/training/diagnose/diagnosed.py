@@ -11,6 +11,7 @@ from perfkit.findings.diagnosis import (
     Together,
 )
 from perfkit.findings.record import Verdict
+from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.rounds import AS_GIVEN
 from tests.findings import made
@@ -88,7 +89,5 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
 
 
 def _gain_of(found, variant):
-    compared = next((c for c in found.comparisons if c.variant == variant), None)
-    if compared is None:
-        return gain(1.0)
-    return Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
+    compared = (gains.gain(c) for c in found.comparisons if c.variant == variant)
+    return next(compared, gain(1.0))

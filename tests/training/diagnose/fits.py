@@ -57,7 +57,6 @@ def training(data, **arguments):
 
 
 def returned(training):
-    """What a maker of this training returns."""
     options = training.arguments | {"epochs": training.epochs}
     return training.model, training.data, options
 

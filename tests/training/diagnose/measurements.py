@@ -12,15 +12,8 @@ BATCH = 10
 
 
 def change(name, cause, kind="defect", **more):
-    return KNOWN[cause].complete(
-        Change(
-            name=name,
-            kind=kind,
-            changes=f"{name} is another.",
-            fix=f"change({name!r})",
-            **more,
-        )
-    )
+    texts = {"changes": f"{name} is another.", "fix": f"change({name!r})"}
+    return KNOWN[cause].complete(Change(name=name, kind=kind, **texts, **more))
 
 
 CEILING = change("without input", "input-bound", ceiling=True)

@@ -36,7 +36,6 @@ def fits(data, **arguments):
 
 
 def hooked(**hooks):
-    """The plain training with one callback made of these functions."""
     return model(), batches(), {"callbacks": [keras.callbacks.LambdaCallback(**hooks)]}
 
 
@@ -87,11 +86,8 @@ def takes_dicts():
     made = keras.Model({"one": one, "other": other}, outputs)
     made.compile("sgd", {"left": "mse", "right": "mae"})
     x, y = arrays()
-    return made, dataset({"one": x, "other": x}, {"left": y, "right": y})
-
-
-def dataset(*parts):
-    return tf.data.Dataset.from_tensor_slices(parts).batch(16)
+    parts = {"one": x, "other": x}, {"left": y, "right": y}
+    return made, tf.data.Dataset.from_tensor_slices(parts).batch(16)
 
 
 def weighs_its_classes():

@@ -9,8 +9,6 @@ import contextlib
 import os
 import select
 import socket
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from perfkit.training.diagnose import guard, layers, look
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM, TRACEBACK
 from perfkit.training.diagnose.maker import contain, maker
-from tests.training.diagnose.test_script import has_layers, looked
+from tests.training.diagnose.test_script import has_layers, in_layers, looked
 
 MINE = "mine"
 # Code that changes the file ``at``, which lies in no folder of the script.
@@ -33,6 +31,10 @@ CHANGES = {
     "rename": "os.rename(at, at + '.old')",
     "replace": "open(at + '.new', 'w').close(); os.replace(at + '.new', at)",
     "rmtree": "shutil.rmtree(os.path.dirname(at))",
+    "a folder anew": (
+        "d = os.path.dirname(at); shutil.rmtree(d); os.makedirs(d + '/runs'); "
+        "np.save(d + '/runs/x', x)"
+    ),
     "through a link": "os.symlink(at, 'link'); open('link', 'w').write('x')",
     "through proc": "open('/proc/self/root' + at, 'w').write('x')",
     "memory map": "np.memmap(at, mode='r+', shape=1)[:] = 7",
@@ -355,14 +357,11 @@ def test_who_lets_a_training_reach_the_network_says_so(online, tmp_path, monkeyp
 @pytest.mark.parametrize("online", [False, True])
 def test_a_network_of_its_own_has_nobody_in_it(online, tmp_path):
     code = (
-        "import sys; from pathlib import Path; "
-        "from perfkit.training.diagnose import layers; "
         "before = layers.is_offline(); "
-        f"layers.contain([Path(sys.argv[1])], online={online}); "
+        f"layers.contain(folders, online={online}); "
         "print(before, layers.is_offline())"
     )
-    run = [sys.executable, "-c", code, str(tmp_path)]
-    said = subprocess.run(run, capture_output=True, text=True)
+    said = in_layers(code, tmp_path)
     before, after = said.stdout.split()
     assert after == (before if online else "True"), said.stderr
 
@@ -370,19 +369,15 @@ def test_a_network_of_its_own_has_nobody_in_it(online, tmp_path):
 @pytest.mark.skipif("not has_layers()", reason="this system has no layers for users")
 def test_who_has_no_home_is_sealed_and_writes_what_is_temporary(tmp_path):
     code = (
-        "import sys, tempfile; from pathlib import Path; "
-        "from perfkit.training.diagnose import layers; "
-        "layers.contain([Path(sys.argv[1])]); "
-        "Path(tempfile.gettempdir(), 'new').touch(); "
-        "Path(sys.argv[1], 'new').touch(); print('written')"
+        "layers.contain(folders); Path(tempfile.gettempdir(), 'new').touch(); "
+        "(folders[0] / 'new').touch(); print('written')"
     )
     project, temporary = tmp_path / "project", tmp_path / "temporary"
     project.mkdir()
     temporary.mkdir()
-    run = [sys.executable, "-c", code, str(project)]
     # As Docker has it for a user that the image does not know.
     variables = os.environ | {"HOME": "/", "TMPDIR": str(temporary)}
-    said = subprocess.run(run, env=variables, capture_output=True, text=True)
+    said = in_layers(code, project, env=variables)
     assert said.stdout == "written\n", said.stderr
     assert (temporary / "new").exists()
     assert not (project / "new").exists()

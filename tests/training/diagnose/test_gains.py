@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.findings.diagnosis import TOGETHER
+from perfkit.findings.diagnosis import TOGETHER, Seconds
 from perfkit.training.diagnose import gains
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.rounds import AS_GIVEN
@@ -50,6 +50,8 @@ def test_the_ceiling_gives_way_to_what_names_the_reason():
     assert named(without_input=3.0, parallel_map=1.1) == ["input-bound", "serial-map"]
     assert named(without_input=3.0, without_logger=2.0) == ["input-bound", "callback"]
     assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
+    # As fast in two rounds as in none: the mean is plain, its interval is not.
+    assert named(without_input=3.0, endless=(1.0, 1.0, 6.0))[0] == "input-bound"
 
 
 def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
@@ -58,11 +60,6 @@ def test_a_ceiling_of_an_input_with_which_nothing_is_wrong_comes_last():
     assert gains.rank((limit, steps)) == (steps, limit)
     slow = replace(limit, kind="defect")
     assert gains.rank((steps, slow)) == (slow, steps)
-
-
-def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
-    # As fast in two rounds as in none: the mean is plain, its interval is not.
-    assert named(without_input=3.0, endless=(1.0, 1.0, 6.0))[0] == "input-bound"
 
 
 def test_a_callback_comes_behind_what_stops_its_tracing_and_brings_as_much():
@@ -137,9 +134,7 @@ def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling
     assert gains.ceiling(measured(rounds=1, without_input=1.06)) is None
     assert gains.ceiling(measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert gains.ceiling(measured(without_input=3.0)).estimate > 2.9
-
-
-def test_only_the_training_without_its_input_is_its_ceiling():
+    # Only the training without its input is one.
     assert gains.ceiling(measured(without_callbacks=2.0)) is None
 
 
@@ -152,3 +147,35 @@ def test_a_step_holds_its_share_of_an_epoch_s_end():
     step = gains.step_of(found, Facts(batch=10))
     # An epoch has 100 steps.
     assert step.median_s == pytest.approx(0.015, rel=0.01)
+
+
+def traced(*seconds):
+    """What trials of 100 steps tell that traced for so many seconds each."""
+
+    def make(name, like, number):
+        told = {"traces": 5, "seconds": seconds[number - 1]}
+        steady = {"steps": 100, "tracing": told}
+        return stepping(name, number, 0.01, notes={"steady": steady})
+
+    return in_rounds([AS_GIVEN], make, rounds=len(seconds))
+
+
+def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
+    step = Seconds(median_s=0.01, low=0.009, high=0.011)
+    known = {"changed": {}, "because": [], "traces": 9, "made_anew": True}
+
+    def inferred(found, name, **more):
+        facts = Facts(retraced={name: known | more})
+        return gains.inferred((), step, found, facts)
+
+    found = traced(0.50, 0.52, 0.48)
+    (one,) = inferred(found, "train_step")
+    # 5 ms of each step of 10 ms.
+    assert (one.cause, one.grade) == ("retracing", "inferred")
+    assert one.speedup.estimate == pytest.approx(2.0, rel=0.02)
+    assert "Retracing `train_step` takes 50 % of a step." in one.evidence
+    (one,) = inferred(found, "Dataset_map_take", library="the input of `predict`")
+    assert "Retracing the input of `predict` takes 50 %" in one.evidence
+    assert one.fix.startswith("Each call makes it again")
+    # A single trial claims nothing.
+    assert inferred(traced(0.5), "train_step") == ()

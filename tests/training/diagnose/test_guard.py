@@ -90,8 +90,8 @@ assert c.capset(header, sets) == 0
 
 
 @pytest.fixture
-def place():
-    """A project with links, and what lies around it, open to all users."""
+def place(monkeypatch):
+    """A project with links, and what lies around it, open to all users; a home, too."""
     # Other users reach no folder of pytest's.
     with tempfile.TemporaryDirectory(prefix="perfkit-test-") as folder:
         root = Path(os.path.realpath(folder))
@@ -103,6 +103,7 @@ def place():
         (root / "project" / "in").symlink_to("f")
         for path in (root, *root.rglob("*")):
             path.chmod(0o777)
+        monkeypatch.setenv("HOME", str(root / "home"))
         yield root
 
 
@@ -116,12 +117,14 @@ def attempted(root, attempts, prepare="", *, by_kernel=True):
     return json.loads(ended.stdout)
 
 
-def check_unchanged(root):
-    files = [root / "beside" / "f", root / "project" / "f"]
+def check_refused(root, attempts, results):
+    """What is allowed came to pass, and of the attempts nothing."""
+    assert [name for name in attempts if not results[name]] == []
+    assert {name: results[name] for name in ALLOWED if results[name]} == {}
     assert sorted(os.listdir(root)) == ["beside", "home", "keep", "project", "trial"]
     assert sorted(os.listdir(root / "project")) == ["f", "in", "inner", "out"]
     assert [*os.listdir(root / "home"), *os.listdir(root / "beside")] == [".keras", "f"]
-    for file in files:
+    for file in (root / "beside" / "f", root / "project" / "f"):
         assert file.read_text() == "mine"
         assert file.stat().st_mtime > 0
         assert file.stat().st_mode & 0o777 == 0o777
@@ -150,10 +153,8 @@ def test_the_kernel_refuses_every_user_what_lies_outside(place, prepare):
     sentences, results, folder, _ = attempted(place, ATTEMPTS | ALLOWED, prepare)
     assert "The kernel (Landlock) refuses writes elsewhere." in sentences
     assert "The kernel (seccomp) refuses connections" in sentences
-    assert [name for name in ATTEMPTS if not results[name]] == []
-    assert {name: results[name] for name in ALLOWED if results[name]} == {}
     assert folder == f"{place}/trial/files{place}/project"
-    check_unchanged(place)
+    check_refused(place, ATTEMPTS, results)
 
 
 def test_python_refuses_what_python_is_asked_for(place):
@@ -164,9 +165,7 @@ def test_python_refuses_what_python_is_asked_for(place):
     sentences, results, *_ = attempted(place, attempts | ALLOWED, by_kernel=False)
     assert "C++ libraries and other programs can still write anywhere" in sentences
     assert "Python alone refuses connections" in sentences
-    assert [name for name in attempts if not results[name]] == []
-    assert {name: results[name] for name in ALLOWED if results[name]} == {}
-    check_unchanged(place)
+    check_refused(place, attempts, results)
 
 
 @needs_landlock
@@ -185,11 +184,6 @@ def test_who_lets_it_reach_the_network_keeps_it_from_files(place, monkeypatch):
 def replicate(place, **options):
     made = Replica(str(place / "trial"), [place / "project"], **options)
     return made.make(), Path(f"{made.root}{place}")
-
-
-@pytest.fixture(autouse=True)
-def _home(place, monkeypatch):
-    monkeypatch.setenv("HOME", str(place / "home"))
 
 
 def test_links_stay_in_the_copy_or_lead_to_the_original(place):

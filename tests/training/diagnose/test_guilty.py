@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from perfkit.engine.processes import in_process
-from perfkit.engine.trial import Note
+from perfkit.engine.trial import Note, Pause, Tick
 from perfkit.training.diagnose.causes import KNOWN
+from perfkit.training.diagnose.epochs import Epochs
+from perfkit.training.diagnose.loop import Looping, fitted
+from perfkit.training.diagnose.maker import InFile
 
 ROOT = Path(__file__).resolve().parents[3]
 GUILTY = ROOT / "tests" / "guilty"
@@ -20,7 +23,6 @@ CAUSES = {*KNOWN, "compute-bound"}
 
 
 def files(folder, name):
-    """The files of a folder that define a function, or a value, of this name."""
     return sorted(p for p in folder.glob("*.py") if name in defined(p))
 
 
@@ -44,9 +46,6 @@ MADE = [
 ]
 
 
-NAMES = [path.stem for path, _ in MADE]
-
-
 def named(value):
     return value.stem
 
@@ -67,7 +66,9 @@ def test_a_training_stands_alone_and_says_what_it_is(path):
     [False, pytest.param(True, marks=pytest.mark.slow)],
     ids=["eagerly", "in graphs"],
 )
-@pytest.mark.parametrize(("path", "functions"), MADE, ids=NAMES)
+@pytest.mark.parametrize(
+    ("path", "functions"), MADE, ids=[path.stem for path, _ in MADE]
+)
 def test_a_training_and_its_fix_keep_the_contract_and_make_two_steps(
     path, functions, traces
 ):
@@ -80,11 +81,6 @@ def two_steps(path, functions, traces):
 
     def steps_of(function):
         import tensorflow as tf
-
-        from perfkit.engine.trial import Pause, Tick
-        from perfkit.training.diagnose.epochs import Epochs
-        from perfkit.training.diagnose.loop import Looping, fitted
-        from perfkit.training.diagnose.maker import InFile
 
         tf.config.run_functions_eagerly(not traces)
         # The first step is told by a pause, those after it by ticks.

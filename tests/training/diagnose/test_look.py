@@ -134,13 +134,10 @@ def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first(
     assert (turns[0][0] == AS_GIVEN) == (shuffle is list.copy)
 
 
-def test_callbacks_have_attributes_of_their_own_in_each_variant(watched):
+def test_each_variant_has_attributes_and_a_way_to_run_of_its_own(watched):
     # The first look, then whichever variants have it, each from its start.
     tried = {name for name, _ in watched.turns} - {"without Mine", "without observers"}
     assert watched.begun.count(0) == 1 + len(tried)
-
-
-def test_how_the_model_is_run_is_that_of_the_variant_at_work(watched):
     assert (watched.eager[AS_GIVEN], watched.eager["graph"]) == ({True}, {False})
 
 

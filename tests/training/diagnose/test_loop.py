@@ -35,7 +35,6 @@ def looped(function, epochs, most_told=12, **options):
 
 
 def facts_seen(function):
-    """What is known of a loop whose calls are heard."""
     return facts_of_loop(looped(function, Epochs(batch=1), calls=LoopCalls())[1])
 
 
@@ -110,6 +109,13 @@ def test_a_change_changes_the_data_once_and_for_every_epoch():
     looped(function, Epochs(batch=1, steps=2), most_told=6, changes=changes)
     assert len(applied) == 1
     assert seen[:4] == [10, 20, 10, 20]
+
+
+def test_marked_data_are_gone_through_as_they_are():
+    marked = steps([1, 2, 3])
+    assert [batch for _ in range(2) for batch in marked] == [1, 2, 3] * 2
+    assert len(marked) == 3
+    assert steps([])
 
 
 def test_a_loop_without_data_is_refused():

@@ -14,82 +14,54 @@ from perfkit.engine.trial import Limits
 from perfkit.errors import RunError
 from perfkit.training.diagnose import look
 from perfkit.training.diagnose.diagnose import DiagnosisSession
-from perfkit.training.diagnose.facts import Facts
 from perfkit.training.diagnose.failure import PROBLEM
 from perfkit.training.diagnose.look import trial
 from perfkit.training.diagnose.maker import InFile
-from tests.engine.trials import launched
+from tests.engine.trials import launched, ticks_of
 from tests.guilty import retracing_callback
 from tests.training.diagnose import odd
 from tests.training.diagnose.diagnosed import diagnosis
+from tests.training.diagnose.test_script import facts_in_trial, looked
 
-# A trial that is heard nothing of for so long hangs, even on a busy machine.
-SILENCE = 40
-
-
-@pytest.fixture(autouse=True)
-def _carried_along():
-    """The process that trials are forked from does not know this folder."""
-    for module in (odd, retracing_callback):
-        cloudpickle.register_pickle_by_value(module)
-    yield
-    for module in (odd, retracing_callback):
-        cloudpickle.unregister_pickle_by_value(module)
+# The process that trials are forked from does not know these folders.
+for trainings in (odd, retracing_callback):
+    cloudpickle.register_pickle_by_value(trainings)
 
 
-def heard(work, silence=SILENCE, enough=lambda notes, ticks: False):
-    """Run work in a process of its own: its notes, its ticks, and how it ended."""
-    running = launched().start(work, 0, Limits(silence=silence))
-    notes, ticks = {}, []
-    while running.outcome is None and not enough(notes, ticks):
-        for message in running.poll(0.1):
-            if message[0] == "note":
-                notes[message[1]] = message[2]
-            else:
-                ticks += message[1]
+def heard(work, enough):
+    """Run work in a process of its own until it told enough: its ticks, and itself."""
+    running, ticks = launched().start(work, 0, Limits(silence=40)), []
+    while running.outcome is None and not enough(running.notes, ticks):
+        ticks += ticks_of(running.poll(0.1))
     running.kill("stopped", "was stopped")
-    return notes, ticks, running
+    return ticks, running
 
 
-def looked(maker, silence=SILENCE):
-    notes, _, running = heard(functools.partial(look.look, maker), silence)
-    return notes, running
+REFUSED = {
+    "ValueError: no data today": odd.raises,
+    "returned nothing": lambda: None,
+    "of type Sequential": odd.model,
+    "of type int, not a Keras model": lambda: (1, 2),
+    "call model.compile": odd.is_not_compiled,
+    "a tuple of 3": lambda: (odd.model(), odd.batches(), ["verbose"]),
+    "of type str; give a batched": lambda: odd.fits("images/"),
+    "made no step, because its data are empty": lambda: odd.fits(odd.batches(0)),
+    "must yield at least one batch": lambda: odd.fits(lambda: (x for x in ())),
+    "Invalid input shape": lambda: odd.fits(odd.batches().unbatch()),
+    "argument 'epoch'": lambda: odd.fits(odd.batches(), epoch=3),
+    "Error: the disk went away": lambda: odd.hooked(on_train_batch_begin=odd.fail),
+    "OSError: [Errno 28] No space": lambda: odd.throws(OSError(28, "No space")),
+    "MemoryError.": odd.allocates_without_an_end,
+}
 
 
-def facts_of(maker):
-    return Facts(**looked(maker)[0][look.FACTS])
-
-
-def words(value):
-    """The same in every process that collects these tests: no address is in it."""
-    return value if isinstance(value, str) else ""
-
-
-REFUSED = [
-    ("ValueError: no data today", odd.raises),
-    ("returned nothing", lambda: None),
-    ("of type Sequential", odd.model),
-    ("of type int, not a Keras model", lambda: (1, 2)),
-    ("call model.compile", odd.is_not_compiled),
-    ("a tuple of 3", lambda: (odd.model(), odd.batches(), ["verbose"])),
-    ("of type str; give a batched", lambda: odd.fits("images/")),
-    ("made no step, because its data are empty", lambda: odd.fits(odd.batches(0))),
-    ("must yield at least one batch", lambda: odd.fits(lambda: (x for x in ()))),
-    ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
-    ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
-    ("Error: the disk went away", lambda: odd.hooked(on_train_batch_begin=odd.fail)),
-    ("OSError: [Errno 28] No space", lambda: odd.throws(OSError(28, "No space"))),
-    ("MemoryError.", odd.allocates_without_an_end),
-]
-
-
-@pytest.mark.parametrize(("said", "maker"), REFUSED, ids=words)
+@pytest.mark.parametrize(("said", "maker"), REFUSED.items(), ids=REFUSED)
 @pytest.mark.fault(
     "script", "memory limit", sees="What it raised, MemoryError, with its own lines."
 )
 @pytest.mark.fault("script", "full disk", sees="What it raised, with its own lines.")
 def test_what_cannot_be_trained_is_refused_in_a_sentence(said, maker):
-    notes, _ = looked(maker)
+    notes = looked(maker).notes
     assert said in notes[PROBLEM]
     assert "\n" not in notes[PROBLEM]
     assert look.FACTS not in notes
@@ -105,7 +77,7 @@ ENDED = {
 }
 
 
-@pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=words)
+@pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=ENDED)
 @pytest.mark.fault(
     "script",
     "SIGKILL",
@@ -115,8 +87,8 @@ ENDED = {
     "script", "SIGSEGV", sees="By which signal it ended, with its last words."
 )
 def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
-    notes, running = looked(maker)
-    assert look.FACTS not in notes
+    running = looked(maker)
+    assert look.FACTS not in running.notes
     assert running.outcome == "crashed"
     assert said in running.message
 
@@ -127,7 +99,7 @@ def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
     ids=["made", "in its first step"],
 )
 def test_a_training_that_hangs_is_ended(maker):
-    _, running = looked(maker, silence=1)
+    running = looked(maker, 1)
     assert running.outcome == "timed-out"
     assert not psutil.pid_exists(running.pid)
 
@@ -149,11 +121,11 @@ TRAINED = [
     ("kind", "batch", "steps", "maker"), TRAINED, ids=range(len(TRAINED))
 )
 def test_a_training_of_any_kind_is_understood_and_runs(kind, batch, steps, maker):
-    facts = facts_of(maker)
+    facts = facts_in_trial(maker)
     assert (facts.data, facts.steps) == (kind, steps)
     assert batch in (None, facts.batch)
     work = functools.partial(trial, maker, facts)
-    _, ticks, running = heard(work, enough=lambda _, ticks: working(ticks) > 1)
+    ticks, running = heard(work, lambda _, ticks: working(ticks) > 1)
     assert working(ticks) > 1, running.message
 
 
@@ -162,8 +134,7 @@ def working(ticks):
 
 
 def test_what_a_training_started_ends_with_its_trial():
-    notes, _ = looked(odd.starts_processes)
-    assert look.FACTS in notes
+    assert look.FACTS in looked(odd.starts_processes).notes
     left = [p for p in psutil.process_iter() if "# perfkit-odd" in command_of(p)]
     assert left == []
 
@@ -199,14 +170,15 @@ def test_a_file_is_run_like_an_import_beside_its_neighbours(tmp_path):
     tmp_path.mkdir()
     (tmp_path / "neighbour.py").write_text(Path(odd.__file__).read_text())
     (tmp_path / "training.py").write_text(SOUND)
-    assert facts_of(InFile(str(tmp_path / "training.py"), "make_training")).steps == 16
+    made = InFile(str(tmp_path / "training.py"), "make_training")
+    assert facts_in_trial(made).steps == 16
 
 
 @pytest.mark.parametrize(("code", "said"), FILES.items())
 def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(code, said, tmp_path):
     (tmp_path / "training.py").write_text(code)
-    notes, _ = looked(InFile(str(tmp_path / "training.py"), "make_training"))
-    assert said in notes[PROBLEM]
+    made = InFile(str(tmp_path / "training.py"), "make_training")
+    assert said in looked(made).notes[PROBLEM]
 
 
 # Whole diagnoses.
@@ -252,9 +224,9 @@ def test_a_diagnosis_is_stopped_at_any_moment(events, alone_here, tmp_path):
 def test_what_is_traced_anew_for_each_value_takes_no_turns(maker, turns):
     # What one turn had traced would be known in the next.
     work = functools.partial(look.look, maker, 60.0, screens=True)
-    notes, *_ = heard(work, enough=lambda notes, ticks: look.SPENT in notes)
-    assert bool(notes[look.FACTS]["retraced"]) != turns
-    assert (look.SPENT in notes) == turns
+    _, running = heard(work, lambda notes, ticks: look.SPENT in notes)
+    assert bool(running.notes[look.FACTS]["retraced"]) != turns
+    assert (look.SPENT in running.notes) == turns
 
 
 def test_the_changes_of_a_training_in_a_strategy_take_turns():
@@ -265,5 +237,5 @@ def test_the_changes_of_a_training_in_a_strategy_take_turns():
         return PROBLEM in notes or FAILED in notes or tried <= turns
 
     work = functools.partial(look.look, odd.trains_in_a_strategy, 600.0, screens=True)
-    notes, *_ = heard(work, enough=enough)
-    assert notes.keys() & {PROBLEM, FAILED} == set()
+    _, running = heard(work, enough)
+    assert running.notes.keys() & {PROBLEM, FAILED} == set()

@@ -55,13 +55,6 @@ def test_what_is_open_once_the_planned_time_is_over_is_measured_on():
     assert LOGGER.name in chosen(sure, **over | {"usual_s": 300.0})
 
 
-def test_what_waits_comes_once_the_other_has_brought_something():
-    brings = measured(rounds=2, without_input=2.0)
-    nothing = measured(rounds=2, without_input=1.0)
-    assert "parallel map" in chosen(brings)
-    assert "parallel map" not in chosen(nothing)
-
-
 def test_what_is_known_well_enough_or_never_ran_is_measured_no_more():
     found = measured(rounds=3, without_input=1.0, logger_off=1.5, graph=1.0, XLA=1.0)
     assert chosen(found) == []
@@ -106,11 +99,7 @@ NOTHING = {"without_input": 1.0, "graph": 1.0}
 @pytest.mark.parametrize(
     ("gains", "dead", "names"),
     [
-        (
-            {"without_input": 2.0, "graph": 1.0},
-            (),
-            ("parallel map", "logger off", "XLA"),
-        ),
+        (NOTHING | {"without_input": 2.0}, (), ("parallel map", "logger off", "XLA")),
         # What waited for something that brings nothing is known.
         (NOTHING | {"logger_off": 1.0}, (), ("XLA",)),
         # And so is what waited for something that brings little at most.

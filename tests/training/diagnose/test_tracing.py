@@ -1,5 +1,7 @@
 """Functions that TensorFlow traces again and again."""
 
+from collections import Counter
+
 import perfkit
 from perfkit.engine.trial import READY, Tick
 from perfkit.training.diagnose import tracing
@@ -7,11 +9,7 @@ from perfkit.training.diagnose.tracing import Tracing
 
 
 def watched(tf):
-    from collections import Counter
-
-    from perfkit.training.diagnose import tracing
-
-    traces = tracing.Tracing()
+    traces = Tracing()
     traces.look()
 
     def use(name):

@@ -46,10 +46,9 @@ def test_what_a_file_plainly_sets_before_its_import_is_read(tmp_path, environ):
         "XLA_FLAGS": "--x",
         "TF_IN_FUNCTION": "1",
     }
-    path.write_text("import keras.layers\n" + FILE)
-    assert assigned(InFile(str(path), "make_training")) == {}
-    path.write_text("this is no Python")
-    assert assigned(InFile(str(path), "make_training")) == {}
+    for text in ("import keras.layers\n" + FILE, "this is no Python"):
+        path.write_text(text)
+        assert assigned(InFile(str(path), "make_training")) == {}
 
 
 def test_what_is_set_too_late_is_said_by_name(environ):

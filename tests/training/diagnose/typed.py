@@ -3,7 +3,7 @@
 from perfkit.training.diagnose import edits
 from perfkit.training.diagnose.causes import KNOWN
 from perfkit.training.diagnose.change import Change
-from perfkit.training.diagnose.facts import Facts
+from tests.training.diagnose.causes.offered import named
 
 # The cause of each change; of all others it is a callback.
 CAUSES = {
@@ -19,14 +19,14 @@ CAUSES = {
 
 def offered(name, facts):
     """A change as its cause offers it, or what its cause knows of all of them."""
-    known = Facts(
+    cause = KNOWN[CAUSES.get(name, "callback")]
+    every = named(
+        cause,
         **{"batch": facts["batch"], "steps": 100, "eager": name == "graph"},
         callbacks=tuple(facts.get("callbacks", ())),
         progress=True,
         validation=True,
     )
-    cause = KNOWN[CAUSES.get(name, "callback")]
-    every = {getattr(one, "name", ""): one for one in cause.candidates(known)}
     return every.get(name) or cause.complete(Change(name=name, changes="", fix=""))
 
 

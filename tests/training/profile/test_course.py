@@ -5,17 +5,15 @@ import contextlib
 import pytest
 
 from perfkit.training.profile.course import Course
+from tests.engine.scripted import Seconds
 
 
-class Scripted:
+class Scripted(Seconds):
     """A clock, a profiler and a device that note what is asked of them, in order."""
 
     def __init__(self, step, traced=None):
-        self.now, self.step, self.traced = 0.0, step, traced or step
+        self.step, self.traced = step, traced or step
         self.heard, self.recording = [], False
-
-    def clock(self):
-        return self.now
 
     def sync(self):
         self.heard.append("sync")
@@ -43,7 +41,7 @@ class Scripted:
 
 
 def followed(steps, script, most=10_000):
-    course = Course(steps, script, script.sync, script.clock)
+    course = Course(steps, script, script.sync, script)
     script.run(course, most)
     return course
 

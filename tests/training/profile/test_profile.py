@@ -2,9 +2,7 @@
 
 import functools
 import importlib.metadata
-import importlib.util
 import json
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -24,25 +22,16 @@ from perfkit.training.profile.profile import gathered
 from tests.findings.made import MACHINE
 from tests.training.profile import profiled, trainings
 
-HERE = Path(trainings.__file__)
-
 
 def traced(maker, folder, steps=trainings.STEPS):
-    """What a training tells that is traced in a process of its own."""
     return in_process(functools.partial(stepped, maker, steps, str(folder)), 120.0)
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory):
-    """A trace of a training whose epochs are shorter than the trace."""
+def made(tmp_path_factory):
+    """A profile of a training whose epochs are shorter than its trace."""
     folder = tmp_path_factory.mktemp("trace")
-    return folder, traced(trainings.short_epochs, folder)
-
-
-@pytest.fixture(scope="module")
-def made(trace):
-    """What is understood of it."""
-    folder, ended = trace
+    ended = traced(trainings.short_epochs, folder)
     found, failed = profile.read(str(folder))
     return gathered(
         profile.notes_of(ended),
@@ -114,9 +103,7 @@ def test_what_is_no_number_of_steps_is_refused(steps):
         perfkit.profile(trainings.empty, steps=steps)
 
 
-@pytest.fixture
-def scripted(monkeypatch, tmp_path):
-    """The verb with a training and an xprof that are scripted; gives its folders."""
+def test_what_could_not_be_read_is_told_and_the_rest_is_there(monkeypatch, alone_here):
     folders = []
 
     def process(work, longest):
@@ -136,12 +123,6 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(profile, "read", lambda folder: (tables, missing))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
     monkeypatch.setattr(profile, "launcher", Mock)
-    # Where no other run holds the lock.
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return folders
-
-
-def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     made = perfkit.profile(trainings.short_epochs, steps=4)
     assert made.training == "short_epochs"
     assert len(made.traced_s) == 4
@@ -150,7 +131,7 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     assert made.missing["device"] in made.report.besides
     assert made.perfkit == importlib.metadata.version("perfkit")
     # The trace is not kept.
-    assert [folder.exists() for folder in scripted] == [False]
+    assert [folder.exists() for folder in folders] == [False]
 
 
 def changed(**changes):

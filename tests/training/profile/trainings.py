@@ -7,27 +7,24 @@ STEPS = 6
 BATCH = 16
 
 
-def _model(**options):
+def _model():
     import keras
 
     model = keras.Sequential(
         [keras.layers.Dense(64, activation="relu"), keras.layers.Dense(4)]
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, **options)
+    model.compile("adam", loss)
     return model
 
 
-def _arrays(count):
-    import numpy as np
-
-    return np.ones((count, 32), np.float32), np.zeros(count, np.int64)
-
-
 def _data(batches):
+    import numpy as np
     import tensorflow as tf
 
-    return tf.data.Dataset.from_tensor_slices(_arrays(batches * BATCH)).batch(BATCH)
+    count = batches * BATCH
+    arrays = np.ones((count, 32), np.float32), np.zeros(count, np.int64)
+    return tf.data.Dataset.from_tensor_slices(arrays).batch(BATCH)
 
 
 def _never():
@@ -54,7 +51,6 @@ def raising():
 
 
 def empty():
-    """Data without a batch."""
     return _model(), _data(4).take(0)
 
 

@@ -27,18 +27,12 @@ def offered(cause, data, **more):
     return list(cause.candidates(facts))
 
 
-def with_it(data, *found):
-    made = Training(None, data)
-    for one in found:
-        if isinstance(one, Change):
-            one.apply(made)
-    return made.data
-
-
 def applied(cause, data, **more):
     """What is offered for data, and the data with it."""
-    found = offered(cause, data, **more)
-    return found, with_it(data, *found)
+    found, made = offered(cause, data, **more), Training(None, data)
+    for one in found:
+        one.apply(made)
+    return found, made.data
 
 
 def kinds(dataset):

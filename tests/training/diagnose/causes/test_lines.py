@@ -38,7 +38,6 @@ HIDDEN, LOSS = (
 
 
 def at(made, line=7):
-    """What the line has made."""
     vars(made)["_perfkit_line"] = ("train.py", 0, line)
     return made
 
@@ -211,16 +210,13 @@ def test_a_shape_that_is_left_open_is_no_shape():
 # Which line, and what it is called.
 
 
-@pytest.fixture
-def _as_keras_has_it(monkeypatch):
-    for owner in (keras.layers.Layer, keras.losses.Loss, keras.metrics.Metric):
+def test_what_keras_makes_remembers_its_line(tmp_path, monkeypatch):
+    for owner in (
+        *(keras.layers.Layer, keras.losses.Loss, keras.metrics.Metric),
+        *(keras.optimizers.Optimizer, keras.callbacks.Callback),
+    ):
+        # Keras is as before once the test is over.
         monkeypatch.setattr(owner, "__init__", owner.__init__)
-    for owner in (keras.optimizers.Optimizer, keras.callbacks.Callback):
-        monkeypatch.setattr(owner, "__init__", owner.__init__)
-
-
-@pytest.mark.usefixtures("_as_keras_has_it")
-def test_what_keras_makes_remembers_its_line(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import keras\n\nlayer = keras.layers.Dense(1)\n")
     maker = functools.partial(int)

@@ -142,31 +142,24 @@ def test_the_policy_is_set_before_the_model_is_made():
         keras.config.set_dtype_policy("float32")
 
 
-def known(changed=None, *, made_anew=False, because=()):
-    return {
-        "traces": 9,
-        "seconds": 1.0,
-        "changed": changed or {},
-        "made_anew": made_anew,
-        "because": list(because),
-    }
-
-
+KNOWN = {"traces": 9, "seconds": 1.0, "changed": {}, "because": [], "made_anew": False}
 of = functools.partial(named, model.RETRACING)
 
 
 def test_what_is_traced_anew_is_fixed_unless_keras_makes_it():
     because = ["rate: float 0.1, then float 0.2"]
-    found = of(retraced={"step": known({"rate": "value"}, because=because)})
+    known = KNOWN | {"changed": {"rate": "value"}, "because": because}
+    found = of(retraced={"step": known})
     assert list(found) == ["fixed signature"]
     assert found["fixed signature"].fix.startswith(
         "Call `step` with rate=tf.constant(rate): a new number retraces"
     )
     assert found["fixed signature"].after == ""
     # Keras sees to its own.
-    keras = known(made_anew=True) | {"library": "the input of `predict`"}
+    anew = KNOWN | {"made_anew": True}
+    keras = anew | {"library": "the input of `predict`"}
     assert of(retraced={"Dataset_map_take": keras}) == {}
-    both = of(retraced={"Dataset_map_take": keras, "step": known(made_anew=True)})
+    both = of(retraced={"Dataset_map_take": keras, "step": anew})
     assert both["fixed signature"].changes.startswith("`step` keeps")
 
 

@@ -1,4 +1,5 @@
 import perfkit
+from perfkit.training.diagnose import settings
 from perfkit.training.diagnose.causes import applicable
 from perfkit.training.diagnose.causes.steps import EAGER
 from perfkit.training.diagnose.facts import Facts
@@ -15,16 +16,12 @@ def set_wrong(tf):
 
 
 def seen_and_left_off(tf):
-    from perfkit.training.diagnose import settings
-
     before = settings.read_settings()
     set_wrong(tf)
     return before, settings.read_settings()
 
 
 def left_off_before(tf):
-    from perfkit.training.diagnose import settings
-
     for cause in {one.cause for one in settings.SETTINGS}:
         settings.leave_off(cause)
     set_wrong(tf)

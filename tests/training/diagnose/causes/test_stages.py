@@ -196,26 +196,11 @@ def test_what_is_right_or_would_do_something_else_is_left_alone(offer, right):
     assert offered(offer, right) == []
 
 
-def files(folder, count=4):
-    names = []
-    for number in range(count):
-        path = folder / f"class-{number % 2}" / f"{number}.txt"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"text {number}")
-        names.append(str(path))
-    return names
-
-
-def records(folder, count=12):
-    path = str(folder / "some.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for number in range(count):
-            writer.write(f"record {number:02d}")
-    return path
-
-
 def test_records_are_kept_behind_their_reader_and_read_once(tmp_path):
-    path = records(tmp_path)
+    path = str(tmp_path / "some.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for number in range(12):
+            writer.write(f"record {number:02d}")
     dataset = tf.data.TFRecordDataset(path).map(tf.strings.length).batch(3)
     # Their number is guessed from the size of the file: twelve of four bytes.
     assert pipeline_facts(Training(None, dataset))["bytes"] == 48
@@ -229,14 +214,18 @@ def label_and_text(name):
 
 
 def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
-    names = DATA.from_tensor_slices(files(tmp_path))
+    files = [tmp_path / f"class-{n % 2}" / f"{n}.txt" for n in range(4)]
+    for path in files:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"text {path.name}")
+    names = DATA.from_tensor_slices([str(path) for path in files])
     dataset = names.map(label_and_text).batch(2)
     before = [[part.numpy().tolist() for part in batch] for batch in dataset]
     _, made = applied(stages.SLOW_READ, dataset)
     # What reads and works in one stage cannot be told apart.
     both = DATA.zip((names.map(tf.io.read_file), names)).batch(2)
     assert "one stage" in one(stages.SLOW_READ, both).reason
-    for path in tmp_path.rglob("*.txt"):
+    for path in files:
         path.unlink()
     after = [[part.numpy().tolist() for part in batch] for batch in made]
     assert after == before

@@ -39,16 +39,6 @@ def test_kept_elements_come_again_until_there_are_as_many_as_before(counted):
         keep_first(DATA.range(0), 3)
 
 
-def test_as_many_are_kept_as_the_steps_need(counted):
-    function, calls = counted
-    dataset = DATA.range(100).map(function).batch(5).map(lambda x: -x)
-    assert flat(keep_after(dataset, 1, Worth(2)))[:12] == [
-        *(-x for x in range(10)),
-        *(0, -1),
-    ]
-    assert sorted(calls) == list(range(10))
-
-
 def test_a_shuffle_goes_behind_what_is_kept(counted):
     function, calls = counted
     dataset = DATA.range(6).shuffle(6, seed=1).map(function).batch(2)
