@@ -12,6 +12,7 @@ from tests.lab.server import running_lab
 from tests.needs import find_browser
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -111,6 +112,19 @@ def show(lab, open_notebook):
 def run_cell(page, number):
     page.locator(".jp-Notebook .cm-content").nth(number).click()
     page.keyboard.press("Control+Enter")
+
+
+def barriers(page, within=""):
+    """What bars people from a page, or from what ``within`` finds, by axe's words."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate(f"axe.run({within})")["violations"]
+    return [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found]
+
+
+def fits_its_width(page):
+    """Whether a page never scrolls sideways."""
+    root = "document.documentElement"
+    return page.evaluate(f"{root}.scrollWidth <= window.innerWidth")
 
 
 @pytest.fixture

@@ -12,7 +12,13 @@ from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.race.ladder import Ladder
 from tests.browser import states
-from tests.browser.conftest import REPOSITORY, picture, watch
+from tests.browser.conftest import (
+    REPOSITORY,
+    barriers,
+    fits_its_width,
+    picture,
+    watch,
+)
 from tests.findings.made import failed, finding
 from tests.findings.page import hostile
 from tests.findings.page.books import (
@@ -26,7 +32,6 @@ from tests.findings.page.books import (
     write,
 )
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = finding(
     guess="3x", extra=(failed("parallel", "crashed", "it ran into a wall", 4),)
 )
@@ -153,16 +158,12 @@ def test_a_page_opens_alone_fits_its_width_and_bars_nobody(
     assert page.locator("h1").count() == 1
     assert page.locator("script").count() == 0
     assert page.title() == page.locator("h1").inner_text()
-    # It never scrolls sideways.
-    wide = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-    assert wide[0] <= wide[1]
+    assert fits_its_width(page)
     page.evaluate(
         "document.querySelectorAll('details').forEach(d => { d.open = true })"
     )
     page.screenshot(path=picture(f"export {kind} {width} {scheme}"), full_page=True)
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
+    assert barriers(page) == []
 
 
 def test_a_notebook_scrolls_folds_and_draws_without_a_script(pages, visit):
