@@ -1,5 +1,7 @@
 """The charts of all recordings as a browser draws them: is every word there?"""
 
+import contextlib
+
 import pytest
 
 import perfkit
@@ -21,11 +23,15 @@ CUT = """() => [...document.querySelectorAll("svg text")].filter(text => {
 DRAWN = [path for path in BROUGHT.glob("*.json") if path.stem[:8] != "profile-"]
 
 
+@pytest.fixture(scope="module")
+def sheet(browser):
+    with contextlib.closing(browser.new_page()) as page:
+        yield page
+
+
 @pytest.mark.parametrize("path", sorted(DRAWN), ids=lambda p: p.stem)
-def test_no_word_of_a_chart_is_cut(browser, path):
+def test_no_word_of_a_chart_is_cut(sheet, path):
     found = perfkit.load(path)
-    page = browser.new_page()
     for kind in gallery.kinds(found):
-        page.set_content(gallery.chart(found, kind).svg)
-        assert page.evaluate(CUT) == [], kind
-    page.close()
+        sheet.set_content(gallery.chart(found, kind).svg)
+        assert sheet.evaluate(CUT) == [], kind

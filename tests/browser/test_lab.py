@@ -14,7 +14,7 @@ def first_heading(lab):
     return "".join(first["source"]).splitlines()[0].strip("# ")
 
 
-def test_it_comes_up_with_the_first_notebook_and_nothing_in_the_way(
+def test_it_comes_up_with_the_first_notebook_whose_links_lead_to_the_word(
     open_notebook, lab, screenshot
 ):
     opened = open_notebook()
@@ -33,15 +33,12 @@ def test_it_comes_up_with_the_first_notebook_and_nothing_in_the_way(
     config = opened.locator("#jupyter-config-data").text_content()
     assert json.loads(config)["news"] == {"disabled": True}
     screenshot("lab")
-
-
-def test_the_map_and_the_glossary_open_as_pages_at_the_word(open_notebook):
-    page = open_notebook()
-    page.locator(".jp-NotebookPanel").get_by_role("link", name="map").click()
-    shown = page.locator(".jp-MarkdownViewer:visible")
+    # The map and the glossary open as pages.
+    opened.locator(".jp-NotebookPanel").get_by_role("link", name="map").click()
+    shown = opened.locator(".jp-MarkdownViewer:visible")
     shown.locator("h1", has_text="The way through the notebooks").wait_for()
     shown.get_by_role("link", name="04_convolution").click()
-    notebook = page.locator(".jp-NotebookPanel:visible")
+    notebook = opened.locator(".jp-NotebookPanel:visible")
     notebook.get_by_role("link", name="XLA", exact=True).click()
     # The last one: the page has to be scrolled to it.
     word = shown.locator("h3", has_text="xla")
