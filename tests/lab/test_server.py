@@ -1,5 +1,6 @@
 import json
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import pytest
 
 from tests.lab.server import running_lab
 
-# Two servers that start at once may reach for one port.
 SHIPPED = Path(__file__).resolve().parents[2] / "notebooks"
 OTHER_KERNEL = {
     "argv": ["/nowhere/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -19,7 +19,10 @@ OTHER_KERNEL = {
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """A server of a user who has kernels, settings and an empty token of their own."""
+    """A server of a user who has kernels, settings and an empty token of their own.
+
+    It shows a checkout, and the port that it is to have is taken.
+    """
     home = tmp_path_factory.mktemp("home")
     for name in ("python3", "another"):
         kernel = home / ".local" / "share" / "jupyter" / "kernels" / name
@@ -28,10 +31,14 @@ def lab(tmp_path_factory):
     config = home / ".jupyter" / "jupyter_server_config.json"
     config.parent.mkdir()
     config.write_text(json.dumps({"ServerApp": {"ip": "0.0.0.0", "port": 1}}))
-    root = tmp_path_factory.mktemp("root")
-    (root / "notebooks").mkdir()
-    with running_lab(root, home, JUPYTER_TOKEN="", JUPYTER_IP="0.0.0.0") as server:
-        yield server
+    root = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(SHIPPED, root / "notebooks")
+    variables = {"JUPYTER_TOKEN": "", "JUPYTER_IP": "0.0.0.0"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with running_lab(root, home, "--port", port, **variables) as server:
+            assert not server.origin.endswith(f":{port}")
+            yield server
 
 
 def test_a_request_without_the_token_is_refused_and_there_are_no_terminals(lab):
@@ -53,17 +60,9 @@ def test_the_only_kernel_is_the_python_that_runs_it(lab):
     assert specs["kernelspecs"]["python3"]["spec"]["argv"][0] == sys.executable
 
 
-def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab, tmp_path):
-    # The port is taken, and is passed over.
-    taken = lab.origin.rpartition(":")[2]
-    root = tmp_path / "checkout"
-    shutil.copytree(SHIPPED, root / "notebooks")
-    with running_lab(root, tmp_path, "--port", taken) as server:
-        status, said = server.get("/api/contents")
-    assert status == 200
-    assert server.origin != lab.origin
-    assert server.path == "/lab/tree/00_start_here.ipynb"
-    listed = json.loads(said)["content"]
+def test_of_a_checkout_nothing_but_the_copies_can_be_opened(lab):
+    assert lab.path == "/lab/tree/00_start_here.ipynb"
+    listed = json.loads(lab.get("/api/contents")[1])["content"]
     shown = {entry["name"] for entry in listed if entry["type"] == "notebook"}
     assert shown == {path.name for path in SHIPPED.glob("*.ipynb")}
     assert not {"notebooks", "my-notebooks"} & {entry["name"] for entry in listed}
