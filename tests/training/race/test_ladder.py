@@ -16,10 +16,8 @@ from perfkit.training.race.ladder import (
     read_ladder,
     training_as_found,
 )
-from perfkit.training.race.question import Race
-from perfkit.training.race.sides import Side
 from tests.findings.made import of_run
-from tests.training.race.built import facts, make_training, measured
+from tests.training.race.built import make_training, measured, race, sides
 
 ORIGINAL = training_as_found()
 FILE = Path(ORIGINAL.path)
@@ -42,7 +40,7 @@ def labels(ladder):
 
 
 def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
-    for race in (
+    for one in (
         raced(CACHED, 1500.0, 1),
         raced(BATCH, 3000.0, 2),
         raced(LOWER, 1000.0, 3),
@@ -57,7 +55,7 @@ def test_the_newest_race_of_each_label_is_a_rung(tmp_path):
         ),
         raced("three", 9000.0, 8, parameters={"sides": [AS_FOUND, "a", "b"]}),
     ):
-        store.save(race, tmp_path)
+        store.save(one, tmp_path)
     (tmp_path / "race-broken.json").write_text("{")
     ladder = read_ladder(ORIGINAL, tmp_path)
     assert labels(ladder) == [BATCH, LOWER, CACHED]
@@ -81,31 +79,15 @@ def test_a_label_from_a_file_is_text(tmp_path):
     assert html.escape(label) in ladder.chart.alt or label in ladder.chart.alt
 
 
-def edited_race(label=CACHED, **known):
-    sides = (
-        Side(name=AS_FOUND, maker=make_training),
-        Side(name=label, maker=make_training, retuned=True),
-    )
-    return Race(sides=sides, facts={AS_FOUND: facts(), label: facts(**known)})
-
-
-def test_a_larger_batch_is_a_rung_and_the_reader_is_told_to_watch_the_loss():
-    race = edited_race(batch=64, steps=16)
+@pytest.mark.parametrize(
+    ("known", "same_job"),
+    [({"batch": 64, "steps": 16}, True), ({"parameters": 7}, False)],
+)
+def test_a_larger_batch_is_a_rung_and_another_job_is_none(known, same_job):
+    edited = race(sides(AS_FOUND, CACHED, retuned=True), **{CACHED: known})
     run = measured({AS_FOUND: 1000.0, CACHED: 3000.0})
-    verdict = race.verdict(run)
-    assert verdict.headline == f"{CACHED} runs 3.0 times as fast as {AS_FOUND}."
-    assert verdict.winner == CACHED
-    assert any("learning rate" in warning for warning in verdict.warnings)
-    assert race.result(run) == {"same_job": True}
-    assert edited_race().verdict(run).warnings == ()
-
-
-@pytest.mark.parametrize("known", [{"parameters": 7}, {"steps": 50}])
-def test_another_job_is_no_rung(known):
-    race = edited_race(**known)
-    run = measured({AS_FOUND: 1000.0, CACHED: 3000.0})
-    assert race.result(run) == {"same_job": False}
-    assert race.verdict(run).winner == ""
+    assert edited.result(run) == {"same_job": same_job}
+    assert edited.verdict(run).winner == (CACHED if same_job else "")
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,6 @@ BROKEN_OFF = {"stopped": True, "code": cli.INTERRUPTED}
         (None, BROKEN_OFF, cli.INTERRUPTED, "the diagnosis was stopped, so nothing"),
         (None, {"replayed": True}, cli.LEFT_OPEN, "the diagnosis was a recording, so"),
     ],
-    ids=[
-        "none",
-        "error",
-        "Ctrl-C",
-        "a race stopped",
-        "a diagnosis stopped",
-        "recorded",
-    ],
 )
 def test_without_proof_there_is_no_patch_and_a_code_of_its_own(
     diagnosed, capsys, outcome, known, code, said

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from perfkit.training.race.learning import COMPILED
-from perfkit.training.race.question import Race, differences
+from perfkit.training.race.question import differences
 from perfkit.training.race.sides import LEFT
 from tests.findings.made import failed
 from tests.training.race.built import (
@@ -125,13 +125,14 @@ def test_another_batch_is_said_first_and_rates_are_per_example(rate, said):
     assert found.winner == ""
 
 
-def test_how_a_side_learns_comes_first_unless_it_is_retuned(monkeypatch):
+def test_how_a_side_learns_comes_first_unless_it_is_retuned():
     told = {OLD: {COMPILED: {"loss": "mse"}}, NEW: {COMPILED: {"loss": "mae"}}}
     found = against_old(2000.0, notes=told)
     assert found.headline.endswith("old.py: its loss is mae instead of mse.")
     assert found.winner == ""
-    monkeypatch.setattr(Race, "is_retuned", lambda *_: True)
-    found = against_old(2000.0, notes=told, new={"batch": 40, "steps": 25})
+    retuned = {"of": sides(OLD, NEW, retuned=True)}
+    assert against_old(2000.0, **retuned).warnings == ()
+    found = against_old(2000.0, notes=told, new={"batch": 40, "steps": 25}, **retuned)
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     assert found.winner == NEW
     (warning,) = found.warnings
