@@ -18,6 +18,8 @@ MACHINE = Machine(
     versions={"tensorflow": "2.21.0", "numpy": "2.4.6"},
     environment={"OMP_NUM_THREADS": "2"},
 )
+# What a finding has as the measurement has it.
+MEASURED = ("trials", "timings", "comparisons", "noise_floor", "baseline", "notes")
 QUESTION = "Which way of feeding images keeps this machine busy?"
 
 
@@ -72,19 +74,13 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
     every = {"trials": (*trials, *extra), "samples": samples(at)}
     measured = Measurement(variants=variants, baseline=against, **every)
     best = max(rates, key=rates.get) if rates else ""
-    fields = {
+    fields = {name: getattr(measured, name) for name in (*MEASURED, "samples")} | {
         "experiment": "data-pipeline",
         "question": QUESTION,
         "parameters": {"image_side": 256, "augment": True, "images": None},
         "recorded": "2025-03-14T09:26:53+01:00",
         "perfkit": "0.1.0",
         "machine": MACHINE,
-        "trials": measured.trials,
-        "samples": measured.samples,
-        "timings": measured.timings,
-        "comparisons": measured.comparisons,
-        "noise_floor": measured.noise_floor,
-        "baseline": against,
         "verdict": Verdict(
             headline=f"{best} is the fastest way here.",
             because=("It was ahead in every round.", "The model waits less."),
@@ -100,6 +96,5 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
 def of_run(run, **more):
     """A finding of a measurement whose ticks are known."""
     said = {"verdict": Verdict(headline="x")} | more
-    known = ("trials", "timings", "comparisons", "noise_floor", "baseline", "notes")
-    fields = {name: getattr(run, name) for name in known}
+    fields = {name: getattr(run, name) for name in MEASURED}
     return replace(finding({}, rounds=0), **fields | said)

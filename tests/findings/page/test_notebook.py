@@ -38,7 +38,9 @@ def page(tmp_path):
 def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
     verdict = Verdict(headline="Cache `it`.", much="Twice as fast.", sure="sure")
     found, other = finding(), finding(verdict=verdict)
-    panel = code("panel", result(found), widget_of(found))
+    # A panel that shows a finding, and the text that stands for it.
+    static = result(**widget("VBox") | {"html": found._repr_html_()})
+    panel = code("panel", result(found), static)
     last = code("1", printed("1"))
     again = code("other", result(other))
     shown = page("# T", "Why?", panel, "## Files or *records*?", again, last)
@@ -50,11 +52,6 @@ def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
     assert shown.words("a") == [found.verdict.headline, "Cache it."]
     said = shown.text.index("Files or records? Cache it. Twice as fast. sure")
     assert said < shown.text.index("Made from book.ipynb") < shown.text.index("Why?")
-
-
-def widget_of(found):
-    """A panel that shows a finding, and the text that stands for it."""
-    return result(**widget("VBox") | {"html": found._repr_html_()})
 
 
 def test_exporting_runs_nothing_and_reads_odd_notebooks(page, tmp_path):

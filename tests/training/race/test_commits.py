@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,27 +231,15 @@ def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
     assert state(repository) == before
 
 
-@pytest.fixture
-def race_of():
-    """Make the sides of races; their commits are closed in the end."""
-    with contextlib.ExitStack() as closing:
-
-        def race_of(*trainings, **options):
-            made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
-            closing.callback(made.close)
-            return made
-
-        yield race_of
-
-
 @pytest.mark.parametrize("inside", [".", "inner"])
 def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
-    repository, race_of, temporary, monkeypatch, inside
+    repository, temporary, monkeypatch, inside
 ):
     monkeypatch.chdir(repository / inside)
     # One commit by two names is two sides.
     commits = ("HEAD~1", "main", "HEAD")
-    made = race_of(repository / "train.py", commit=commits)
+    asked = Asked(trainings=(str(repository / "train.py"),), commit=commits)
+    made = entrants(asked)
     then, main, head, now = made.sides
     old, new, _ = (n[:7] for n in git(repository, "rev-parse", *commits).split())
     assert [then.name, now.name] == [f"HEAD~1 ({old})", "the working tree"]
@@ -265,10 +254,12 @@ def test_a_race_holds_the_working_tree_against_commits_in_the_same_folder(
     assert Path(then.maker.folder) == tree / inside
     # One that runs elsewhere goes on running there.
     monkeypatch.chdir(repository.parent)
-    other, here = race_of(repository / "train.py", commit=("main",)).sides
-    assert other.maker.folder == here.maker.folder
     made.close()
     assert not tree.exists()
+    made = entrants(replace(asked, commit=("main",)))
+    made.close()
+    other, here = made.sides
+    assert other.maker.folder == here.maker.folder
 
 
 def test_what_came_from_the_working_tree_all_the_same_is_named(tmp_path, monkeypatch):
