@@ -12,6 +12,7 @@ from perfkit.findings.account import Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import parse
 from perfkit.findings.store import save, to_json
+from tests.findings.spoiled import put
 from tests.training.account.accounts import whole
 from tests.training.diagnose.diagnosed import diagnosis
 
@@ -71,10 +72,7 @@ LINE, TIP = ("lines", 0), ("tips", 0)
 )
 def test_what_no_account_can_hold_is_refused(where, value, said):
     made = document()
-    at = made
-    for key in where[:-1]:
-        at = at[key]
-    at[where[-1]] = value
+    put(made, where, value)
     with pytest.raises(BadFileError) as caught:
         parse(json.dumps(made).encode(), "x.json", Account)
     assert str(caught.value).startswith("x.json is not a valid account: ")

@@ -4,10 +4,9 @@ import ast
 import inspect
 
 import pytest
-from nbclient import NotebookClient
 
 import perfkit
-from tests.notebooks.test_notebooks import ROOT, cells, outputs, read
+from tests.notebooks.test_notebooks import ROOT, cells, outputs, read, run_in
 from tests.test_voice import stops
 
 COLAB = ROOT / "binder" / "colab.ipynb"
@@ -21,9 +20,7 @@ def executed(folder, *words):
     for cell in notebook.cells:
         lines = cell.source.splitlines()
         cell.source = "\n".join(x for x in lines if not x.startswith("%pip"))
-    resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=500, resources=resources).execute()
-    return outputs(notebook)
+    return outputs(run_in(folder, notebook))
 
 
 def test_each_call_fits_what_perfkit_takes_and_the_script_knows_nothing_of_it():

@@ -64,16 +64,15 @@ def executed(tmp_path_factory):
         if path not in known:
             patch.setenv("PERFKIT_BUDGET", str(budget_of(path)))
             folder = tmp_path_factory.mktemp(path.stem)
-            known[path] = (run_in(folder, path), folder)
+            known[path] = (run_in(folder, read(path)), folder)
         return known[path]
 
     with pytest.MonkeyPatch.context() as patch:
         yield run
 
 
-def run_in(folder, path):
-    """A notebook with what its cells gave in this folder."""
-    notebook = read(path)
+def run_in(folder, notebook):
+    """The notebook with what its cells gave in this folder."""
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=500, resources=resources).execute()
     return notebook

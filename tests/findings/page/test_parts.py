@@ -41,15 +41,10 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept():
     assert len(terminal("x" * 10**6)) < 3000
 
 
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        (r"$\frac{1}{2}$", r"$\frac{1}{2}$"),
-        (r"$$a < b$$", "$$a &lt; b$$"),
-    ],
-)
-def test_a_formula_stays_as_it_was_typed(written, shown):
-    assert shown in markdown(written, Pictures(Path()))
+def test_a_formula_stays_as_it_was_typed():
+    none = Pictures(Path())
+    assert r"$\frac{1}{2}$" in markdown(r"$\frac{1}{2}$", none)
+    assert "$$a &lt; b$$" in markdown("$$a < b$$", none)
 
 
 def test_pictures_beside_the_notebook_are_taken_into_the_page(tmp_path):

@@ -1,4 +1,5 @@
 import itertools
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,6 @@ from perfkit.engine.measurement import CONTROL, Measurement
 from perfkit.errors import BadParameterError
 from perfkit.questions.data_pipeline import DataPipeline, wait_of
 from perfkit.questions.runs import run
-from perfkit.questions.shared import images as shared_images
 from tests.questions import races
 from tests.questions.races import sayings
 
@@ -86,14 +86,11 @@ def test_where_map_runs_is_told_by_where_its_batches_lie(where):
 
 
 @pytest.fixture(scope="module")
-def small_run(tmp_path_factory):
+def small_run(photos, tmp_path_factory):
     """A short run on a folder of one's own, of which one image is broken."""
-    folder = tmp_path_factory.mktemp("own")
-    for seed in range(6):
-        path = folder / f"class-{seed % 2}" / f"{seed}.jpg"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(shared_images.jpeg(seed, seed % 2))
-    (folder / "class-1" / "broken.jpg").write_bytes(path.read_bytes()[:9000])
+    folder = shutil.copytree(photos, tmp_path_factory.mktemp("own") / "photos")
+    whole = next(folder.rglob("*.jpg")).read_bytes()
+    (folder / "class-1" / "broken.jpg").write_bytes(whole[:9000])
     ways = "prefetch,cache,tfrecord jpeg"
     asked = DataPipeline(images=str(folder), image_side=64, batch=4, variants=ways)
     with pytest.MonkeyPatch.context() as patch:
@@ -109,7 +106,7 @@ def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(small_run):
         *("naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL),
     }
     images = small_run.notes["images"]
-    assert (images["count"], images["found"], images["classes"]) == (6, 7, 2)
+    assert (images["count"], images["found"], images["classes"]) == (12, 13, 3)
     assert images["skipped_names"] == ["broken.jpg"]
     stages = small_run.notes["stages"]
     assert set(stages) == {"decode", "decode_square", "augment"}

@@ -192,23 +192,17 @@ def test_losses_and_memory_are_rows():
 
 def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
     def losses(name):
-        def look(tf):
-            steps = mixed_precision.learning("tiny-dense", name, 5)
-            return [note.value for note in steps if has(note)][-1]["losses"]
+        steps = mixed_precision.learning("tiny-dense", name, 5)
+        return [n.value for n in steps if getattr(n, "name", "") == CURVE][-1]["losses"]
 
-        return perfkit.fresh(look)
-
-    found = {name: losses(name) for name in ("float32", "float64", "mixed_bfloat16")}
+    names = ("float32", "float64", "mixed_bfloat16")
+    found = perfkit.fresh(lambda tf: {n: losses(n) for n in names}, timeout=180)
     looks = mixed_precision.STEPS // mixed_precision.BETWEEN
     assert len(found["float32"]) == looks
     assert found["float32"][-1] < 0.7 * found["float32"][0]
     assert found["float64"] == pytest.approx(found["float32"], rel=1e-3)
     assert found["mixed_bfloat16"] == pytest.approx(found["float32"], rel=0.05)
     assert found["mixed_bfloat16"] != found["float32"]
-
-
-def has(yielded):
-    return getattr(yielded, "name", "") == CURVE
 
 
 def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):

@@ -1,5 +1,6 @@
 """Which devices a process takes, and what lies on them; GPUs are played."""
 
+import functools
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -47,6 +48,9 @@ def test_only_the_gpus_that_are_there_and_train_are_taken(monkeypatch):
     monkeypatch.setattr("tensorflow.config", config)
     assert work.claim_devices(replace(TWO, kind=GPU)) == ("GPU:0", "GPU:1")
     assert seen == [(["a", "b"], "GPU")]
+    # Missing ones are an error, out of the process that looks for them as well.
+    with pytest.raises(RunError, match=r"use \d of 4000 GPUs here.*on=logical"):
+        work.why_not_equal(replace(TWO, kind=GPU, count=4000))
 
 
 def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
@@ -55,35 +59,23 @@ def test_two_devices_go_where_one_goes_unless_they_keep_their_gradients():
     assert own > 10 * work.TOLERANCE
 
 
-def half_off(job):
-    return 0.5
-
-
-def close(job):
-    return 0.001
-
-
-def asleep(job):
-    time.sleep(60)
+def answer(share, job):
+    if share is None:
+        time.sleep(60)
+    return share
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("share", "words"),
     [
-        (half_off, "after one step its weights are 50 % off"),
-        (close, ""),
-        (asleep, "gave no answer within 1 s"),
+        (0.5, "after one step its weights are 50 % off"),
+        (0.001, ""),
+        (None, "gave no answer within 1 s"),
     ],
 )
-def test_a_difference_and_a_silence_of_devices_are_reasons(monkeypatch, step, words):
-    monkeypatch.setattr(work, "deviation", step)
-    monkeypatch.setattr(work, "LONGEST_S", 1.0 if step is asleep else 60.0)
+def test_a_difference_and_a_silence_of_devices_are_reasons(monkeypatch, share, words):
+    monkeypatch.setattr(work, "deviation", functools.partial(answer, share))
+    monkeypatch.setattr(work, "LONGEST_S", 60.0 if share else 1.0)
     reason = work.why_not_equal(TWO)
     assert words in reason
     assert bool(reason) == bool(words)
-
-
-def test_gpus_that_are_missing_are_an_error():
-    many = replace(TWO, kind=GPU, count=4000)
-    with pytest.raises(RunError, match=r"use 0 of 4000 GPUs here.*on=logical"):
-        perfkit.fresh(lambda tf: work.why_not_equal(many))
