@@ -156,14 +156,11 @@ def watch(context, origin, problems):
         if message.type == "error" and GONE not in message.text:
             problems.append(f"console: {message.text} {message.location}")
 
-    def page_opened(page):
-        page.on("websocket", socket_opened)
-
     def socket_opened(socket):
         if urlsplit(socket.url).netloc != local:
             problems.append(f"websocket: {socket.url}")
 
     context.route("**/*", guard)
-    context.on("page", page_opened)
+    context.on("page", lambda page: page.on("websocket", socket_opened))
     context.on("console", console)
     context.on("weberror", lambda raised: problems.append(f"error: {raised.error}"))

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.engine.statistics import Comparison
 from perfkit.findings.page import export
 from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
-from perfkit.training.race.ladder import Ladder
+from perfkit.training.race.ladder import AS_FOUND, Ladder
 from tests.browser import states
 from tests.browser.conftest import (
     REPOSITORY,
@@ -76,22 +75,8 @@ def run_notebook():
 
 def course():
     """The pictures of the notebooks, and the ladder."""
-    compared = [
-        Comparison(
-            variant=name,
-            baseline="photos as found",
-            ratio=ratio,
-            low=0.9 * ratio,
-            high=1.1 * ratio,
-            verdict=said,
-            rounds=3,
-        )
-        for name, ratio, said in (
-            ("cached input", 2.1, "faster"),
-            ("one decimal less", 1.02, "no difference shown"),
-        )
-    ]
-    ladder = Ladder(tuple(compared))
+    rates = {AS_FOUND: 1000.0, "cached input": 2100.0, "one decimal less": 1001.0}
+    ladder = Ladder(finding(rates, against=AS_FOUND).comparisons)
     shown = [f"![A picture of {path.stem}]({path})" for path in DRAWN]
     return book("# Course", *shown, code("ladder", result(html=ladder._repr_html_())))
 

@@ -1,8 +1,6 @@
 """A panel in a real kernel, without a page that shows it."""
 
-import os
 import tempfile
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,10 +9,8 @@ from nbclient import NotebookClient
 
 from perfkit.findings.page.clean import Pictures
 from perfkit.findings.page.notebook import outputs as exported
+from tests.engine.trials import PATH, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-# Without TensorFlow a kernel's first trial starts ten seconds earlier.
-FOUND = (str(ROOT), str(ROOT / "tests" / "guilty" / "without_tensorflow"))
 SHOW = """\
 import perfkit
 from tests.questions.toy import Loops
@@ -27,7 +23,8 @@ LONG_S = 60
 @pytest.fixture(autouse=True, scope="module")
 def _without_tensorflow(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(FOUND))
+        # A kernel's first trial starts ten seconds earlier.
+        patch.setenv(*PATH)
         patch.chdir(tmp_path_factory.mktemp("here"))
         # With a lock of its own: nothing here is judged by its rates.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:

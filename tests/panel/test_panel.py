@@ -14,6 +14,7 @@ from tests.findings import made
 from tests.panel import runs
 from tests.panel.runs import links, settle, state
 from tests.questions.toy import Loops, NoRoom
+from tests.training.race.built import make_training
 
 
 class House:
@@ -191,11 +192,7 @@ def test_running_a_cell_again_stops_the_run_that_it_started(
     other.wait()
 
 
-def other():
-    raise AssertionError("a panel calls it in other processes only")
-
-
-@pytest.mark.parametrize("what", [(Loops(),), (other,), (other, links)])
+@pytest.mark.parametrize("what", [(Loops(),), (make_training,), (make_training, links)])
 def test_one_variable_sets_the_budget_of_every_panel(monkeypatch, what):
     monkeypatch.setenv("PERFKIT_BUDGET", "120")
     panel = perfkit.panel(*what)
@@ -208,7 +205,7 @@ def test_one_variable_sets_the_budget_of_every_panel(monkeypatch, what):
     [
         ("data-pipeline", {"size": 3}, "Unknown parameter"),
         (3, {}, "takes a function"),
-        (other, {"replay": "1"}, "takes only budget"),
+        (make_training, {"replay": "1"}, "takes only budget"),
     ],
 )
 def test_what_a_panel_does_not_take_is_refused_before_there_is_one(what, more, said):

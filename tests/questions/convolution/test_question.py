@@ -53,8 +53,9 @@ def test_what_cannot_be_convolved_is_refused_before_anything_runs():
 SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
 
 
-def refused(asked):
-    notes = {note.name: note.value for note in asked.prepare() if type(note) is Note}
+def refused(**given):
+    told = experiment("convolution", **SMALL | given).prepare()
+    notes = {note.name: note.value for note in told if type(note) is Note}
     return notes[REFUSED]
 
 
@@ -67,16 +68,10 @@ def test_a_function_becomes_a_variant_that_travels_and_stays_when_parameters_cha
 
 
 def test_what_is_right_is_timed_and_what_is_unwritten_or_a_mistake_is_refused():
-    assert (
-        refused(experiment("convolution", mine=mine, variants="numpy taps", **SMALL))
-        == {}
-    )
-    empty = experiment(
-        "convolution", mine=lambda *given: None, variants="numpy taps", **SMALL
-    )
-    assert "write its function first" in refused(empty)["yours"]
-    asked = Convolution(**SMALL | {"padding": "same"}, variants="as circulated")
-    assert set(refused(asked)) == {"as circulated"}
+    assert refused(mine=mine, variants="numpy taps") == {}
+    empty = refused(mine=lambda *given: None, variants="numpy taps")
+    assert "write its function first" in empty["yours"]
+    assert set(refused(padding="same", variants="as circulated")) == {"as circulated"}
 
 
 @pytest.mark.parametrize("loud", ["as circulated", *LIMITS])

@@ -114,8 +114,6 @@ AS_FAST_AS_FOUR, SLOW = {"2 GPUs": (64, 0.0065)}, {"8 GPUs": (256, 0.120)}
         (steps((1,)), 'Only "1 GPU" could be timed.', "", MORE),
         (steps() | {"1 GPU": (32, 1e-20)}, 'Only "1 GPU" could be timed.', "", MORE),
     ],
-    ids=["slower", "nothing holds it up", "fastest", "fewest of equals", "idle cores",
-         "no idle cores", "one number", "a rate that no machine has"],
 )  # fmt: skip
 def test_what_to_do_follows_from_what_devices_bring(timed, headline, winner, next):
     advice = verdict(measured(timed))

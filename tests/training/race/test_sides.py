@@ -9,7 +9,7 @@ from perfkit.training.diagnose.change import nothing
 from perfkit.training.diagnose.maker import InFile
 from perfkit.training.diagnose.script import Script
 from perfkit.training.race.sides import Asked, entrants
-from tests.training.race.built import FUNCTION
+from tests.training.race.built import FUNCTION, make_training
 from tests.training.race.repositories import SCRIPT
 
 
@@ -24,12 +24,8 @@ def train(tmp_path):
     return write(tmp_path / "train.py")
 
 
-def make_training():
-    raise AssertionError("nothing is run while sides are made")
-
-
 def another():
-    raise AssertionError("nor is this")
+    raise AssertionError("nothing is run while sides are made")
 
 
 def sides(*trainings, **options):

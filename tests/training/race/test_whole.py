@@ -78,7 +78,6 @@ PLAIN = {OLD: 40.0, NEW: 12.0}
         ({OLD: 12.0, NEW: 40.0}, "new.py takes 3.3 times as long as old.py."),
         ({OLD: 12.0, NEW: 12.0}, "No difference shown between new.py and old.py."),
     ],
-    ids=["faster", "slower", "alike"],
 )
 def test_a_difference_is_said_in_seconds_of_a_run(seconds, headline):
     found = whole().verdict(measured(seconds))
