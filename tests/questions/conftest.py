@@ -24,11 +24,6 @@ def ended(generator):
 
 
 @pytest.fixture(scope="session")
-def run():
-    return ended
-
-
-@pytest.fixture(scope="session")
 def _shared_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
@@ -36,6 +31,13 @@ def _shared_cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache(_shared_cache, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, str(_shared_cache))
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Where questions keep their data, for one test alone."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from perfkit.engine.trial import READY, REFUSED, Note, Tick
 from perfkit.errors import BadParameterError
 from perfkit.questions import embedding_lookup as lookups
 from perfkit.questions import experiment, small_files, vectorised
-from perfkit.questions.shared import cache
 from tests.questions import races
 
 NAMES = ("vectorised", "embedding-lookup")
@@ -81,8 +80,7 @@ def test_every_lookup_and_the_lines_that_are_shown_give_what_the_table_holds(nam
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+def asked(own_cache):
     return experiment("small-files", count=200, size=1)
 
 

@@ -11,6 +11,7 @@ from perfkit.errors import BadFileError, BadParameterError, MissingPartError
 from perfkit.questions.shared import cache
 from perfkit.questions.shared import images as shared_images
 from perfkit.questions.shared.images import look_at, recall
+from tests.questions.conftest import ended
 
 
 def encoded(form, size=(90, 80), mode="RGB", **options):
@@ -56,22 +57,16 @@ def folder(tmp_path):
     return tmp_path / "mixed"
 
 
-@pytest.fixture
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def look(run, folder, count=100, side=64):
-    return run(look_at(folder, count=count, side=side))[1]
+def look(folder, count=100, side=64):
+    return ended(look_at(folder, count=count, side=side))[1]
 
 
 def names(folder, images):
     return {os.path.relpath(path, folder) for path in images.paths}
 
 
-def test_images_are_found_by_class_and_what_is_left_out_is_named(run, folder):
-    images = look(run, folder)
+def test_images_are_found_by_class_and_what_is_left_out_is_named(folder):
+    images = look(folder)
     assert names(folder, images) == set(GOOD)
     assert images.classes == ("cats", "dogs")
     for path, label in zip(images.paths, images.labels, strict=True):
@@ -86,26 +81,26 @@ def test_images_are_found_by_class_and_what_is_left_out_is_named(run, folder):
     assert (facts["skipped"], facts["found"]) == (len(why), len(GOOD) + len(why))
     assert set(facts["skipped_names"]) == set(map(os.path.basename, why))
     assert json.loads(json.dumps(facts)) == facts
-    assert look(run, folder, count=4) == look(run, folder, count=4)
-    assert len(look(run, folder, count=4).paths) == 4
+    assert look(folder, count=4) == look(folder, count=4)
+    assert len(look(folder, count=4).paths) == 4
 
 
-def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
+def test_a_name_that_is_no_text_is_not_in_the_way(tmp_path):
     try:
         (tmp_path / os.fsdecode(b"odd \xff.jpg")).write_bytes(GOOD["cats/plain.jpg"])
         (tmp_path / os.fsdecode(b"bad \xff.jpg")).write_bytes(b"")
     except OSError:
         pytest.skip("this file system takes no such names")
-    images = look(run, tmp_path)
+    images = look(tmp_path)
     assert len(images.paths) == 1
     assert recall(tmp_path, count=100, side=64) == images
     images.describe()["skipped_names"][0].encode()
 
 
 def test_trials_recall_what_was_looked_at_and_other_contents_have_another_key(
-    run, folder, own_cache
+    folder, own_cache
 ):
-    first = look(run, folder)
+    first = look(folder)
     assert recall(folder, count=100, side=64) == first
     before = first.key
     (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
@@ -125,10 +120,10 @@ def test_trials_recall_what_was_looked_at_and_other_contents_have_another_key(
         ("a.png", encoded("PNG"), "choose a smaller image_side"),
     ],
 )
-def test_a_folder_of_nothing_to_use_is_said(run, tmp_path, name, contents, why):
+def test_a_folder_of_nothing_to_use_is_said(tmp_path, name, contents, why):
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(BadParameterError, match=why):
-        look(run, tmp_path, side=81)
+        look(tmp_path, side=81)
     # No list is kept of it.
     with pytest.raises(BadFileError, match="run again to remake it"):
         recall(tmp_path, count=100, side=81)
@@ -140,10 +135,10 @@ def read(images, form):
     return [{name: value.numpy() for name, value in one.items()} for one in parsed]
 
 
-def test_records_hold_the_files_in_their_order_and_are_written_once(run, images):
+def test_records_hold_the_files_in_their_order_and_are_written_once(images):
     for form in ("jpeg", "raw"):
-        run(shared_images.make_records(images, form))
-    assert run(shared_images.make_records(images, "jpeg"))[0] == []
+        ended(shared_images.make_records(images, form))
+    assert ended(shared_images.make_records(images, "jpeg"))[0] == []
     both = read(images, "jpeg"), read(images, "raw")
     for path, label, file, pixels in zip(
         images.paths, images.labels, *both, strict=True
@@ -155,7 +150,7 @@ def test_records_hold_the_files_in_their_order_and_are_written_once(run, images)
         np.testing.assert_array_equal(decoded, tf.io.decode_jpeg(file["image"]))
 
 
-def test_a_disk_full_for_tensorflow_is_said_to_be(run, images, monkeypatch, tmp_path):
+def test_a_disk_full_for_tensorflow_is_said_to_be(images, monkeypatch, tmp_path):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
 
     class Full(tf.io.TFRecordWriter):
@@ -166,5 +161,5 @@ def test_a_disk_full_for_tensorflow_is_said_to_be(run, images, monkeypatch, tmp_
 
     monkeypatch.setattr(tf.io, "TFRecordWriter", Full)
     with pytest.raises(MissingPartError, match="No room for the TFRecord file"):
-        run(shared_images.make_records(images, "jpeg"))
+        ended(shared_images.make_records(images, "jpeg"))
     assert os.listdir(tmp_path) == []
