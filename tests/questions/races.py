@@ -74,15 +74,8 @@ def measured(
 
 
 def sayings(name):
-    """What an experiment says of a run: its verdict, and its reasons as one text."""
-
-    def verdict(run, **asked):
-        return experiment(name, **asked).verdict(run)
-
-    def because(run, **asked):
-        return " ".join(verdict(run, **asked).because)
-
-    return verdict, because
+    """What gives an experiment's verdict on a run."""
+    return lambda run, **asked: experiment(name, **asked).verdict(run)
 
 
 def slips(found, verdict):

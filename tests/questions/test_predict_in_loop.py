@@ -44,7 +44,7 @@ def test_a_way_that_gives_other_scores_is_refused_and_no_other(monkeypatch):
 
 
 def test_what_a_call_takes_is_a_row():
-    verdict, _ = races.sayings("predict-in-a-loop")
+    verdict = races.sayings("predict-in-a-loop")
     rows = verdict(races.measured({ONE: 25, MOST: 25_600})).facts
     assert [row.label for row in rows] == [f"One call: {name}" for name in (ONE, MOST)]
     # 1 row of 25 a second, and 1,024 of 25,600.

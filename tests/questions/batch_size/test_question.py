@@ -21,7 +21,7 @@ SEARCH = (
     tried("fits 4,096?", batch=4096, memory={"resident": 90 * MB, "data": 190 * MB}),
     tried("fits 4,352?", "out-of-memory", "raised MemoryError.", batch=4352),
 )
-verdict, _ = sayings("batch-size")
+verdict = sayings("batch-size")
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,11 @@ from perfkit.questions.contention.loads import CPU, DISK, LOADS, MEMORY
 from tests.engine.trials import are_gone, launched, until_ticks
 
 
-@pytest.fixture
-def file_to_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", [CPU, MEMORY, DISK])
+def test_a_load_works_until_the_block_raises(name, tmp_path, monkeypatch, capfd):
     path = tmp_path / "bytes"
     path.write_bytes(bytes(3_000_000))
     monkeypatch.setattr(loads.benchmark, "files", lambda folder: (str(path),))
-
-
-@pytest.mark.parametrize("name", [CPU, MEMORY, DISK])
-def test_a_load_works_until_the_block_raises(name, file_to_read, capfd):
     with contextlib.suppress(ZeroDivisionError), loads.at_work(LOADS[name], 1) as work:
         process = psutil.Process(work[0].pid)
         before = sum(process.cpu_times()[:2])

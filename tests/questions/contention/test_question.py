@@ -16,7 +16,7 @@ from tests.engine.trials import launched, ticks_of, until_ticks
 from tests.questions.disturbed import ALL, SHOWS, found, run
 from tests.questions.races import sayings
 
-verdict, _ = sayings("contention")
+verdict = sayings("contention")
 
 
 def moved(measured, variant):
@@ -26,17 +26,12 @@ def moved(measured, variant):
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr(benchmark, "make", _nothing_made)
+    monkeypatch.setattr(benchmark, "make", lambda folder: iter(()))
     monkeypatch.setattr(benchmark, "forgets", lambda files: False)
     meant, note = Contention().prepare()
     assert meant == Note(MEANT, True)
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
-
-
-def _nothing_made(folder):
-    yield from ()
-    return ("a file",)
 
 
 def test_neither_nothing_nor_what_came_by_in_one_round_alone_is_a_sign():

@@ -10,7 +10,7 @@ from tests.questions.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.questions.races import sayings
 
 GPU_PAIR = PAIRS[1]
-verdict, _ = sayings("cpu-or-gpu")
+verdict = sayings("cpu-or-gpu")
 
 
 def test_without_a_gpu_each_size_pairs_one_core_with_all(gpus):

@@ -30,7 +30,7 @@ def measured(rates, *, notes=None, told=None, **more):
     )
 
 
-verdict, because = sayings("data-pipeline")
+verdict = sayings("data-pipeline")
 
 
 def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():

@@ -49,7 +49,7 @@ def result(trials=(), **notes):
     return MixedPrecision().result(run)
 
 
-verdict, because = sayings("mixed-precision")
+verdict = sayings("mixed-precision")
 
 
 def facts(run):

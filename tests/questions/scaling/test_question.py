@@ -29,7 +29,7 @@ SHARE = 32
 STEP, STRATEGY_S, SUM_S = 0.010, 0.0005, 0.004
 WHOLE = STEP + STRATEGY_S + SUM_S
 
-verdict, _ = sayings("scaling")
+verdict = sayings("scaling")
 
 
 def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S):
@@ -57,14 +57,10 @@ def measured(timed, **more):
     return timed_steps(timed, against, **more)
 
 
-def variants_of(**parameters):
-    return experiment("scaling", **parameters).make_variants()
-
-
 @pytest.mark.parametrize("present", [0, 1])
 def test_without_several_gpus_devices_are_logical_and_every_name_says_so(gpus, present):
     gpus(present)
-    variants = variants_of(devices=2).values()
+    variants = experiment("scaling", devices=2).make_variants().values()
     one, two = "1 logical device", "2 logical devices"
     assert [(variant.name, variant.against) for variant in variants] == [
         *((one, one), (f"{one}, strategy", one)),
