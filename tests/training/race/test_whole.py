@@ -4,11 +4,12 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
+from perfkit.engine.measurement import CONTROL
 from perfkit.engine.trial import RUN
 from perfkit.errors import BadParameterError
 from perfkit.training.diagnose.script import WholeScript
@@ -17,6 +18,7 @@ from perfkit.training.race.rounds import WholeRace, choose_variants
 from perfkit.training.race.sides import Asked, entrants
 from tests.findings.made import completed, failed, of_run
 from tests.findings.test_report import written
+from tests.training.diagnose.measurements import in_rounds
 from tests.training.race.built import NEW, OLD, sides
 from tests.training.race.repositories import commit_all, write
 
@@ -42,30 +44,21 @@ def whole(**more):
     return WholeRace(sides=sides(), typed=COMMAND, **more)
 
 
-def run_of(name, seconds, number=1, started=0.0):
-    ticks, known = ((0.1, 0), (0.1 + seconds, 1)), {"notes": {RUN: True}}
-    known |= {"started_s": started, "wall_s": seconds + 0.1}
-    return completed(name, number, ticks, **known)
-
-
-def of_trials(*trials):
-    variants = tuple(Variant(n, list, against=OLD) for n in (OLD, NEW))
-    return Measurement(variants=variants, trials=trials, baseline=OLD)
-
-
 def measured(seconds, rounds=6, more=(), waver=0.0):
     """Rounds of runs that take about so many seconds, by their names.
 
     Every other one of the new side takes longer by that share.
     """
-    trials, at = [], 0.0
-    for number in range(1, rounds + 1):
-        for name, usual in (*seconds.items(), (CONTROL, seconds[OLD])):
-            took = usual * (1 + 0.002 * math.sin(7 * number + len(name)))
-            took *= 1 + waver * (number % 2) * (name == NEW)
-            trials.append(run_of(name, took, number, at))
-            at += trials[-1].wall_s
-    return of_trials(*trials, *more)
+    ends = [0.0]
+
+    def make(name, like, number):
+        took = seconds[like] * (1 + 0.002 * math.sin(7 * number + len(name)))
+        took *= 1 + waver * (number % 2) * (name == NEW)
+        known = {"started_s": ends[-1], "wall_s": took + 0.1, "notes": {RUN: True}}
+        ends.append(ends[-1] + known["wall_s"])
+        return completed(name, number, ((0.1, 0), (0.1 + took, 1)), **known)
+
+    return in_rounds(seconds, make, rounds, more)
 
 
 PLAIN = {OLD: 40.0, NEW: 12.0}
@@ -114,8 +107,8 @@ def test_rounds_end_after_a_minute_a_narrow_interval_or_a_failure(run, auto, cou
 
 def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():
     run = measured({OLD: 12.0, NEW: 40.0}, 3)
-    alone = of_trials(*(trial for trial in run.trials if trial.variant != CONTROL))
-    for each in (run, alone):
+    alone = tuple(trial for trial in run.trials if trial.variant != CONTROL)
+    for each in (run, replace(run, trials=alone)):
         assert choose_variants(whole(), each, worse=0.05) == ()
         session = RaceSession(whole(), worse=0.05)
         session.finding = of_run(each, experiment="race")
