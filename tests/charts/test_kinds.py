@@ -14,28 +14,20 @@ from tests.findings.made import failed, finding, samples, trial
 X = "\N{MULTIPLICATION SIGN}"
 
 
+def elements(figure, tag):
+    """The elements of a picture that have a name."""
+    every = ElementTree.fromstring(figure.svg).iter()
+    return [element for element in every if element.tag.endswith(f"}}{tag}")]
+
+
 def texts(figure):
-    """All that is written in a picture, with where it stands."""
-    root = ElementTree.fromstring(figure.svg)
-    return [
-        ("".join(e.itertext()), float(e.get("x", 0)), float(e.get("y", 0)))
-        for e in root.iter()
-        if e.tag.endswith("}text")
-    ]
+    """All that is written in a picture, with how far to the right it stands."""
+    every = elements(figure, "text")
+    return [("".join(e.itertext()), float(e.get("x", 0))) for e in every]
 
 
 def words(figure):
-    return [text for text, *_ in texts(figure)]
-
-
-def marks(figure, colour):
-    """Where the markers of a colour stand."""
-    root = ElementTree.fromstring(figure.svg)
-    return [
-        (float(e.get("x")), float(e.get("y")))
-        for e in root.iter()
-        if e.tag.endswith("}use") and colour in e.get("style", "")
-    ]
+    return [text for text, _ in texts(figure)]
 
 
 NAMED = ("prefetched", "parallel", "naive", "your guess", "the fastest", "baseline")
@@ -96,19 +88,20 @@ def test_each_chart_says_what_it_shows(kind, made, said, unsaid):
 
 def test_rates_and_ratios_stand_where_the_axis_says():
     figure = gallery.rates(finding())
-    at = {text: x for text, x, _ in texts(figure)}
+    at = dict(texts(figure))
     pixels = (at["1,500"] - at["500"]) / 1000
-    where = {round(x, 1) for x, _ in marks(figure, "stroke:#")}
+    marks = [e for e in elements(figure, "use") if "stroke:#" in e.get("style", "")]
+    where = {round(float(mark.get("x")), 1) for mark in marks}
     for timing in finding().timings:
         expected = at["500"] + (timing.rate - 500) * pixels
         assert min(abs(x - expected) for x in where) < 0.3
     # Rates far apart, and all ratios, are on a logarithmic axis.
     far = gallery.rates(finding({"naive": 100.0, "fast": 5000.0}))
     assert "examples per second (logarithmic)" in words(far)
-    at = {text: x for text, x, _ in texts(far)}
+    at = dict(texts(far))
     assert at["1,000"] - at["200"] == pytest.approx(at["500"] - at["100"], abs=0.3)
     made = finding({"naive": 100.0, "half": 50.0, "double": 200.0})
-    at = {text: x for text, x, _ in texts(gallery.ratios(made))}
+    at = dict(texts(gallery.ratios(made)))
     half, one, double = (at[text + X] for text in ("0.5", "1", "2"))
     assert one - half == pytest.approx(double - one, abs=0.3)
     ratio = made.comparisons[0].ratio

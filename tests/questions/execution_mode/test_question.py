@@ -23,10 +23,6 @@ def verdict(steps, *, first_s=0.1, told=None, **more):
     return ExecutionMode().verdict(found)
 
 
-def facts(steps, **more):
-    return {fact.label: fact.value for fact in verdict(steps, **more).facts}
-
-
 @pytest.mark.parametrize(
     ("asked", "variants"),
     [
@@ -67,13 +63,13 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces()
     assert 'With "Python number" this training takes 100 times as long: ' in found.much
     assert found.interval.startswith("9")
     assert (found.winner, found.sure) == ("", "sure")
-    steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
-    found = verdict(steps, told=TOLD)
-    assert found.warnings == ('"made anew" may cost as much.',)
-    assert facts(NUMBERS, told=TOLD) == {
+    assert {fact.label: fact.value for fact in found.facts} == {
         "Traces of Python number": "20 in 20 steps",
         "Traces of number as tensor": "1 in 900 steps",
     }
+    steps = NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02}
+    found = verdict(steps, told=TOLD)
+    assert found.warnings == ('"made anew" may cost as much.',)
 
 
 def test_a_run_times_a_loop_and_fit(tmp_path):
