@@ -12,7 +12,6 @@ from perfkit.questions import embedding_lookup as lookups
 from perfkit.questions import experiment, small_files, vectorised
 from tests.questions import races
 
-NAMES = ("vectorised", "embedding-lookup")
 FILES, SHARDS = "files, cold", "shards, cold"
 
 
@@ -31,7 +30,7 @@ def test_a_step_counts_what_it_has_done(asked, name, each):
 
 
 def test_what_gives_a_wrong_answer_or_fits_in_no_memory_is_refused(monkeypatch):
-    for name in NAMES:
+    for name in ("vectorised", "embedding-lookup"):
         assert list(experiment(name).prepare()) == [Note(REFUSED, {})]
     monkeypatch.setitem(vectorised._SUMS, "einsum", (lambda data: data[:, 0], ""))
     (note,) = experiment("vectorised").prepare()

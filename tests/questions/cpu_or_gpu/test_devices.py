@@ -1,6 +1,7 @@
 """What a training really runs on, asked of the process that it runs in."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,6 @@ from perfkit.engine.trial import READY
 from perfkit.errors import RunError
 from perfkit.questions import cpu_or_gpu as trainings
 from perfkit.questions.cpu_or_gpu import ALL_CORES, GPU, ONE_CORE, Device
-from perfkit.questions.shared.benchmark import can_keep_to_one_core
-
-one_core = pytest.mark.skipif(
-    not can_keep_to_one_core(), reason="this system gives no process one core"
-)
-linux = pytest.mark.skipif(
-    not Path("/proc/self/task").is_dir(), reason="threads are counted on Linux"
-)
 
 
 def look_at(device):
@@ -34,8 +27,7 @@ def look_at(device):
     return perfkit.fresh(look)
 
 
-@one_core
-@linux
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has both to count")
 def test_one_core_is_one_core_and_all_cores_have_a_thread_of_tensorflow_each(
     monkeypatch,
 ):

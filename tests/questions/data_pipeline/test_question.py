@@ -85,20 +85,16 @@ def test_where_map_runs_is_told_by_where_its_batches_lie(where):
     assert rows["Batches were made on"] == where["batch"]
 
 
-@pytest.fixture(scope="module")
-def small_run(photos, tmp_path_factory):
-    """A short run on a folder of one's own, of which one image is broken."""
-    folder = shutil.copytree(photos, tmp_path_factory.mktemp("own") / "photos")
+def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(
+    photos, tmp_path, own_cache
+):
+    # A folder of one's own, of which one image is broken.
+    folder = shutil.copytree(photos, tmp_path / "photos")
     whole = next(folder.rglob("*.jpg")).read_bytes()
     (folder / "class-1" / "broken.jpg").write_bytes(whole[:9000])
     ways = "prefetch,cache,tfrecord jpeg"
     asked = DataPipeline(images=str(folder), image_side=64, batch=4, variants=ways)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return run(asked, budget=8, folder=tmp_path_factory.mktemp("findings"))
-
-
-def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(small_run):
+    small_run = run(asked, budget=8, folder=tmp_path / "findings")
     ended = [(trial.variant, trial.outcome) for trial in small_run.trials]
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}

@@ -16,17 +16,10 @@ pytestmark = pytest.mark.usefixtures("gpus")
 judge = experiment("machine-ladder").verdict
 
 
-@pytest.fixture
-def prepared(monkeypatch):
-    """The notes of preparing, with nothing drawn and no TensorFlow touched."""
-    monkeypatch.setattr(microbenchmarks, "without_gpus", lambda: None)
-    monkeypatch.setattr(microbenchmarks.work, "hertz", lambda: 3e9)
-
-    def notes(**parameters):
-        made = experiment("machine-ladder", **parameters).prepare()
-        return {n.name: n.value for n in made if isinstance(n, Note)}
-
-    return notes
+def prepared(**parameters):
+    """The notes of preparing."""
+    made = experiment("machine-ladder", **parameters).prepare()
+    return {n.name: n.value for n in made if isinstance(n, Note)}
 
 
 def test_every_part_is_tried(gpus):
@@ -40,13 +33,14 @@ def test_every_part_is_tried(gpus):
     assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
 
 
-def test_what_cannot_be_made_or_used_takes_no_other_with_it(
-    prepared, gpus, monkeypatch
-):
+def test_what_cannot_be_made_or_used_takes_no_other_with_it(gpus, monkeypatch):
     def full(_):
         raise RunError("There is no room.")
         yield
 
+    # Nothing is drawn, and no TensorFlow touched.
+    monkeypatch.setattr(microbenchmarks, "without_gpus", lambda: None)
+    monkeypatch.setattr(microbenchmarks.work, "hertz", lambda: 3e9)
     monkeypatch.setattr(benchmark, "make", full)
     notes = prepared(parts="disk,memory")
     assert notes[REFUSED] == {work.DATA_DISK: "There is no room."}

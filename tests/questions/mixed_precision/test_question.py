@@ -50,12 +50,6 @@ def result(trials=(), **notes):
 
 
 verdict = sayings("mixed-precision")
-
-
-def facts(run):
-    return {fact.label: fact.value for fact in verdict(run).facts}
-
-
 FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 
@@ -158,9 +152,10 @@ def test_a_loss_that_is_no_number_is_told(losses, others):
     trials = [learnt("float32", [2.0, 1.5, 1.0], seed=s) for s in range(2)]
     trials += [learnt("mixed_float16", losses, seed=0)]
     trials += [learnt("mixed_float16", [2.0, 1.5, 1.0], seed=1)] * others
-    timed = measured({"float32": 0.01, "mixed_float16": 0.005}, extra=trials)
-    assert "its loss became NaN" in verdict(timed).headline
-    assert facts(timed)[LOSS.format("mixed_float16")] == "became NaN"
+    found = verdict(measured({"float32": 0.01, "mixed_float16": 0.005}, extra=trials))
+    assert "its loss became NaN" in found.headline
+    rows = {fact.label: fact.value for fact in found.facts}
+    assert rows[LOSS.format("mixed_float16")] == "became NaN"
 
 
 @pytest.mark.parametrize(
