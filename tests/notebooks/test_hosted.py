@@ -1,4 +1,4 @@
-"""The notebook for Colab: its words and calls, its panel, and all of it measured."""
+"""The notebook for Colab: its words and calls, and all of it measured."""
 
 import ast
 import inspect
@@ -6,21 +6,8 @@ import inspect
 import pytest
 
 import perfkit
-from tests.notebooks.test_notebooks import ROOT, cells, outputs, read, run_in
+from tests.notebooks.test_notebooks import COLAB, cells, hosted, outputs, read, run_in
 from tests.test_voice import stops
-
-COLAB = ROOT / "binder" / "colab.ipynb"
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-def executed(folder, *words):
-    """What the cells show that hold one of these words; nothing is installed."""
-    notebook = read(COLAB)
-    notebook.cells = [c for c in notebook.cells if any(w in c.source for w in words)]
-    for cell in notebook.cells:
-        lines = cell.source.splitlines()
-        cell.source = "\n".join(x for x in lines if not x.startswith("%pip"))
-    return outputs(run_in(folder, notebook))
 
 
 def test_each_call_fits_what_perfkit_takes_and_the_script_knows_nothing_of_it():
@@ -44,16 +31,9 @@ def test_each_call_fits_what_perfkit_takes_and_the_script_knows_nothing_of_it():
         inspect.signature(verb).bind(*call.args, **named)
 
 
-def test_its_script_is_written_and_its_panel_shown(tmp_path, monkeypatch):
-    monkeypatch.setenv("PERFKIT_REPLAY", "1")
-    shown = executed(tmp_path, "import perfkit", "%%writefile", "perfkit.panel")
-    assert (tmp_path / "train.py").is_file()
-    assert any(VIEW in output.get("data", {}) for output in shown)
-
-
 @pytest.mark.slow
 def test_all_of_it_runs_and_leaves_one_page_of_both_answers(tmp_path):
-    shown = executed(tmp_path, "perfkit", "%%writefile")
+    shown = outputs(run_in(tmp_path, hosted("perfkit", "%%writefile")))
     assert "error" not in {output.output_type for output in shown}
     assert len(list(tmp_path.glob("perfkit-findings/*.json"))) == 2
     assert "decode_jpeg" in (tmp_path / "why-slow.html").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
+COLAB = ROOT / "binder" / "colab.ipynb"
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
 # The budget of these holds TensorFlow's start as well, and several parts; in the one
@@ -148,15 +149,38 @@ def replaying():
 
 @every_recorded_notebook
 def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, replaying):
-    notebook = read(path)
-    # TensorFlow stays loaded, here and where trials start; of names nothing is left.
-    anew = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {tmp_path}")
-    notebook.cells.insert(0, anew)
-    client = NotebookClient(notebook, timeout=500, km=replaying)
-    client.execute()
-    client.kc.stop_channels()
+    notebook = replay(read(path), tmp_path, replaying)
     check_outputs(notebook)
     assert "not run here" in shown(notebook)
+
+
+def replay(notebook, folder, kernel):
+    """The notebook with what its cells gave in this folder, after others."""
+    # TensorFlow stays loaded, here and where trials start; of names nothing is left.
+    anew = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}")
+    notebook.cells.insert(0, anew)
+    client = NotebookClient(notebook, timeout=500, km=kernel)
+    client.execute()
+    client.kc.stop_channels()
+    return notebook
+
+
+def hosted(*words):
+    """The cells of Colab's notebook that hold one of these words; none installs."""
+    notebook = read(COLAB)
+    notebook.cells = [c for c in notebook.cells if any(w in c.source for w in words)]
+    for cell in notebook.cells:
+        lines = cell.source.splitlines()
+        cell.source = "\n".join(x for x in lines if not x.startswith("%pip"))
+    return notebook
+
+
+def test_colabs_script_is_written_and_its_panel_shown(tmp_path, replaying):
+    wanted = hosted("import perfkit", "%%writefile", "perfkit.panel")
+    told = outputs(replay(wanted, tmp_path, replaying))
+    assert (tmp_path / "train.py").is_file()
+    view = "application/vnd.jupyter.widget-view+json"
+    assert any(view in output.get("data", {}) for output in told)
 
 
 def test_the_first_notebook_answers_in_its_first_cell_and_the_rest_is_folded(executed):
