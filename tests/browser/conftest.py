@@ -86,20 +86,15 @@ def open_notebook(page, lab):
     return visit
 
 
-def write_notebook(path, *cells):
-    notebook = nbformat.v4.new_notebook(
-        cells=list(map(nbformat.v4.new_code_cell, cells))
-    )
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, path)
-
-
 @pytest.fixture
 def show(lab, open_notebook):
     """Opens a notebook of some cells, the first of which is a panel, and runs that."""
 
     def opened(*cells):
-        write_notebook(lab.root / "notebooks" / "panel.ipynb", *cells)
+        notebook = nbformat.v4.new_notebook()
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, lab.root / "notebooks" / "panel.ipynb")
         page = open_notebook("/lab/tree/notebooks/panel.ipynb")
         page.set_default_timeout(LONG_MS)
         run_cell(page, 0)

@@ -3,11 +3,11 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 
-from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.questions import experiment
 from tests.findings.made import completed, of_run
-from tests.questions.races import ROUNDS
+from tests.questions.races import ROUNDS, rounds_of
 
 BATCH = 32
 PERIOD = 0.2
@@ -39,22 +39,20 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, **more):
         for name in names
     }
     gpu = any("gpu0_busy" in one for one in shown.values())
-    trials, rows, at = [], [], 0.0
-    for number in range(1, rounds + 1):
-        for name in (*names, CONTROL):
-            one = shown.get(name, shown["quiet"])
-            trials.append(_trial(name, one, number, at, noise))
-            ends = at + trials[-1].wall_s
-            while (now := PERIOD * (len(rows) + 1)) <= ends:
-                rows.append(
-                    {"t": now, "gpu0_busy": 0.6, **one} if gpu else {"t": now, **one}
-                )
-            at = ends
+    rows, ends = [], [0.0]
+
+    def make(name, number):
+        one = shown.get(name, shown["quiet"])
+        trial = _trial(name, one, number, ends[-1], noise)
+        ends.append(ends[-1] + trial.wall_s)
+        while (now := PERIOD * (len(rows) + 1)) <= ends[-1]:
+            rows.append({"t": now} | ({"gpu0_busy": 0.6} if gpu else {}) | one)
+        return trial
+
+    measured = rounds_of(make, names, rounds=rounds)
     names_of = [name for name in rows[0] if name not in ("step", "wait")]
     columns = {name: tuple(row.get(name) for row in rows) for name in names_of}
-    made = tuple(Variant(name, list, against="quiet") for name in names)
-    every = {"variants": made, "trials": tuple(trials), "samples": columns}
-    return Measurement(**every, baseline="quiet", **more)
+    return replace(measured, samples=columns, **more)
 
 
 def found(measured, **parameters):
