@@ -8,13 +8,7 @@ import pytest
 from tests.browser.conftest import barriers, run_cell
 from tests.engine.trials import PATH
 from tests.lab.server import running_lab
-
-SHOWN = """\
-import perfkit
-from tests.questions.toy import Loops
-
-panel = perfkit.panel(Loops(), budget={budget}{more})
-panel"""
+from tests.panel.runs import SHOWN
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,13 @@ from tests.findings import made
 
 LONG_S = 30
 _LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
+# A cell with a panel.
+SHOWN = """\
+import perfkit
+from tests.questions.toy import Loops
+
+panel = perfkit.panel(Loops(), budget={budget}{more})
+panel"""
 RATES = {"slow": 100.0, "fast": 400.0}
 
 

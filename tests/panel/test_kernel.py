@@ -10,12 +10,8 @@ from nbclient import NotebookClient
 from perfkit.findings.page.clean import Pictures
 from perfkit.findings.page.notebook import outputs as exported
 from tests.engine.trials import PATH, ROOT
+from tests.panel.runs import SHOWN
 
-SHOW = """\
-import perfkit
-from tests.questions.toy import Loops
-panel = perfkit.panel(Loops(), budget={budget})
-panel"""
 VIEW = "application/vnd.jupyter.widget-view+json"
 LONG_S = 60
 
@@ -34,7 +30,7 @@ def _without_tensorflow(tmp_path_factory):
 
 def test_run_all_leaves_a_result_where_the_panel_was_and_errors_are_a_sentence():
     cells = (
-        SHOW.format(budget=4),
+        SHOWN.format(budget=4, more=""),
         "finding = panel.result()",
         "finding.verdict.headline",
         "perfkit.load('there/is/no/such.json')",
@@ -73,7 +69,9 @@ def kernel(_without_tensorflow):
 @pytest.mark.parametrize("cell", ["panel.result()", "perfkit.run(Loops(), budget=40)"])
 def test_an_interrupt_is_stop_while_a_cell_waits(kernel, cell):
     manager, client = kernel
-    client.execute_interactive(SHOW.format(budget=40), output_hook=lambda _: None)
+    client.execute_interactive(
+        SHOWN.format(budget=40, more=""), output_hook=lambda _: None
+    )
     said = []
 
     def hear(message):

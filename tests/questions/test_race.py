@@ -41,12 +41,10 @@ def test_what_is_too_noisy_to_say_hides_no_winner():
     wild = {1: 60, 2: 900, 3: 150, 4: 400}
 
     def make(name, number):
-        return trial(name, wild[number] if name == "third" else rates.get(name, 100), 1)
+        rate = wild[number] if name == "third" else rates.get(name, 100)
+        return replace(trial(name, rate), round=number)
 
-    def told(name, number):
-        return replace(make(name, number), round=number)
-
-    found = Race(rounds_of(told, rates), CHOICES, "images", "This work")
+    found = Race(rounds_of(make, rates), CHOICES, "images", "This work")
     assert max(found.measured.timings, key=lambda one: one.rate).variant == "third"
     said = found.verdict()
     assert (said.winner, said.headline) == ("new", "Do new.")

@@ -59,9 +59,8 @@ def test_the_numbers_are_those_of_the_samples_and_the_ticks_of_each_trial():
     # What the training itself reads is not read by others.
     own = {"disk_read": 3e8, "disk_read_trial": 3e8}
     measured = run(("quiet", "mystery"), shows={"quiet": own, "mystery": own})
-    assert {
-        *Contention().result(measured).rounds(contention.READ, "mystery").values()
-    } == {0.0}
+    read = Contention().result(measured).rounds(contention.READ, "mystery")
+    assert {*read.values()} == {0.0}
     # A sample that reaches into another trial counts for none.
     measured = run(("quiet", "cpu burners"), rounds=1, noise=0.0)
     others = Contention().result(measured).rounds(contention.OTHERS, "quiet")
