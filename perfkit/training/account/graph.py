@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from perfkit.training.account.places import Place
 from perfkit.training.account.trace import Operation
-from perfkit.training.account.watch import JACOBIAN, Origin
+from perfkit.training.account.watch import GRADIENT, JACOBIAN, Origin
 
 # Of functions that were put in the place of their call, and of loops and branches.
 _CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _BODIES = re.compile(r"^.*/(?:body|cond|then|else)/_\d+/")
-_GRADIENT = "gradient_tape/"
 # Types of operations that Grappler makes of a product and what follows.
 _FUSED = re.compile(r"_\w*Fused\w*(?:MatMul|Conv)")
 # What Grappler puts before or behind a name.
@@ -74,9 +73,9 @@ class Graphs:
         if operation not in self._charges:
             name, kind, function, of_input = operation
             plain = _plain(name)
-            if _FUSED.match(kind):
-                origin = self._find(plain, function, of_input=of_input)
-                plain = (origin and origin[5]) or plain
+            origin = self._find(plain, function, of_input=of_input)
+            if origin and (_FUSED.match(kind) or GRADIENT in origin[5]):
+                plain = origin[5] or plain
             charged = self._charge(plain, function, of_input=of_input)
             self._charges[operation] = charged
         return self._charges[operation]
@@ -91,10 +90,15 @@ class Graphs:
         operation = self._find(plain, function, of_input=of_input)
         if operation and operation[4] == JACOBIAN:
             return Charged(operation[0], JACOBIAN)
-        if _GRADIENT in plain:
+        if GRADIENT in plain:
             return self._gradient(plain, function)
         if operation:
             return self._charge_operation(plain, operation)
+        # TensorFlow takes a loop apart into operations with its name before theirs.
+        for name in above(plain, "/"):
+            loop = self._find(name, function, of_input=of_input)
+            if loop and loop[0] and not loop[2]:
+                return self._charge_operation(name, loop)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
     def _find(self, plain: str, function: str, *, of_input: bool) -> Origin | None:
@@ -178,7 +182,7 @@ class Graphs:
 
     def _gradient(self, plain: str, function: str) -> Charged:
         """Whose forward operation a gradient belongs to."""
-        forward = plain.rpartition(_GRADIENT)[2].replace("/gradients/", "/")
+        forward = plain.rpartition(GRADIENT)[2].replace("/gradients/", "/")
         parts = [re.sub(r"_grad(?:_\d+)?$", "", part) for part in forward.split("/")]
         for length in range(len(parts), 0, -1):
             name = "/".join(parts[:length])

@@ -32,6 +32,10 @@ from perfkit.training.diagnose.tracing import Tracing
 STAGE = "perfkit:"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
+_TAPE = "tensorflow/python/eager/backprop.py"
+_SUMS = frozenset({"AddN", "ConcatV2", "UnsortedSegmentSum"})
+# Before the name of an operation whose gradient one is.
+GRADIENT = "gradient_tape/"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
 _PARTS = {"metrics": "metric", "losses": "loss", "optimizers": "optimizer"}
 _GRAPHS = "tensorflow.python.framework.func_graph"
@@ -53,7 +57,8 @@ ENOUGH_UPDATES = 20
 # Of an operation in a graph: the innermost line of the user's that made it; how many
 # layers of Keras that line called, one within the other; whether Keras's own loop made
 # it; the elements of its result, 0 for unknown; what of Keras made it, such as
-# ``"metric"``; and the product or convolution that it may be fused with.
+# ``"metric"``; and the product or convolution that it may be fused with, or the
+# gradient that it adds to others.
 Origin = tuple[Place | None, int, bool, int, str, str]
 
 
@@ -374,6 +379,7 @@ class Watch:
 
     def _charged(self, operation: Any) -> Origin:
         place, layers, in_fit, part = None, 0, False, ""
+        source = contraction(operation) or _summand(operation)
         for frame in reversed(_frames(operation.traceback)):
             file = frame.filename
             if places.is_own(file):
@@ -387,8 +393,7 @@ class Watch:
                 part = JACOBIAN
             elif match := _PART.search(file):
                 part = part or _PARTS[match[1]]
-        fused = contraction(operation)
-        return place, layers, in_fit, _elements(operation), part, fused
+        return place, layers, in_fit, _elements(operation), part, source
 
 
 def contraction(operation: Any) -> str:
@@ -403,6 +408,20 @@ def contraction(operation: Any) -> str:
         fusible = [tensor.op for one in fusible for tensor in list(one.inputs)[:2]]
         for source in fusible:
             if source.type in _CONTRACTIONS:
+                return str(source.name)
+    return ""
+
+
+def _summand(operation: Any) -> str:
+    """The gradient that a tape adds to others there, by name; "" for none."""
+    if operation.type not in _SUMS or GRADIENT in operation.name:
+        return ""
+    is_tapes = any(frame.filename.endswith(_TAPE) for frame in operation.traceback)
+    sources = [operation] if is_tapes else []
+    for _ in range(_MOST_FUSED):
+        sources = [tensor.op for source in sources for tensor in source.inputs]
+        for source in sources:
+            if GRADIENT in source.name:
                 return str(source.name)
     return ""
 

@@ -36,6 +36,7 @@ STEPS = {
     "my_scope/Sin": at(LINE),
     "my_scope/Mul": at(LINE),
     "while/body/Sin": at(LINE),
+    "my_scope/while": at(LINE),
     "Library": [None, 0, False, 0, "", ""],
 }
 
@@ -89,6 +90,9 @@ NOBODYS = Charged(None)
         ("gradient_tape/sequential/conv2d/Gone/Sum", replace(OF_CONV, backward=True)),
         ("gradient_tape/my_scope/Gone/Sum", Charged(LINE, backward=True)),
         ("gradient_tape/gone", NOBODYS),
+        # A loop is taken apart into operations with its name before theirs.
+        ("StatefulPartitionedCall/my_scope/while/merge/_72", Charged(LINE)),
+        ("my_scope/while/PartitionedCall/my_scope/Const_switch/_7", Charged(LINE)),
         # What nobody traced is its scope's, such as one that others were fused into.
         ("sequential/dense/BiasAdd/fused", OF_DENSE),
         ("my_scope/Fused", Charged(LINE)),
@@ -120,6 +124,11 @@ def test_a_fused_operation_is_of_the_line_of_its_product():
     ):
         owner = graphs.charge(Operation("Relu", kind, "f"))
         assert owner.place == (MINE, line)
+
+
+def test_a_sum_of_gradients_is_of_the_line_of_one_of_them(graphs):
+    graphs.operations[STEP]["AddN_1"] = [*at(FIT)[:5], "gradient_tape/my_scope/Sin/Mul"]
+    assert whose(graphs, "AddN_1", STEP) == Charged(LINE, backward=True)
 
 
 def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it():

@@ -281,6 +281,22 @@ def test_what_may_be_fused_with_a_product_names_it():
     assert names == ["product", "", ""]
 
 
+def test_a_tapes_sum_of_gradients_is_heard_as_one_of_them():
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as graph, tf.GradientTape() as tape:
+        table = tf.ones((4, 2))
+        tape.watch(table)
+        read = tf.gather(table, [0, 1])
+        loss = tf.reduce_sum(read) + tf.reduce_sum(tf.square(table))
+        tape.gradient(loss, table)
+        tf.add_n([read, read], name="AddN_of_mine")
+    heard = {o.name: Watch()._charged(o)[5] for o in graph.get_operations()}
+    sums = {name: gradient for name, gradient in heard.items() if "AddN" in name}
+    assert sums["AddN"].startswith("gradient_tape/")
+    assert sums["AddN_of_mine"] == ""
+
+
 def test_updates_epochs_and_gradients_are_heard(told):
     assert told["updates"] == told["steps"] == 12
     assert len(told["epochs"]) == 3

@@ -231,6 +231,7 @@ def _traced_again(view: View) -> Iterator[Evidence]:
 )
 def _model_called_eagerly(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("__call__", often=_OFTEN):
-        if line.is_eager:
+        # Of a function's call the graph has the seconds.
+        if line.is_eager and line.eager_s > call.seconds / 4:
             on = f"{call.count:,} calls whose operations Python starts one by one"
             yield view.spent(line, on=on)
