@@ -12,8 +12,11 @@ from perfkit.training.account.watch import GRADIENT, JACOBIAN, Origin
 # Of functions that were put in the place of their call, and of loops and branches.
 _CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _BODIES = re.compile(r"^.*/(?:body|cond|then|else)/_\d+/")
-# Types of operations that Grappler makes of a product and what follows.
-_FUSED = re.compile(r"_\w*Fused\w*(?:MatMul|Conv)")
+# Types of operations that Grappler makes of a product and what follows, and of those
+# that add gradients up.
+_OF_SOURCE = re.compile(
+    r"_\w*Fused\w*(?:MatMul|Conv)|(?:_Mkl\w*)?(?:AddN|ConcatV2|UnsortedSegmentSum)$"
+)
 # What Grappler puts before or behind a name.
 _REWRITTEN = re.compile(
     r"(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer|Func)/(?:\w+?_)?|"
@@ -73,9 +76,9 @@ class Graphs:
         if operation not in self._charges:
             name, kind, function, of_input = operation
             plain = _plain(name)
-            origin = self._find(plain, function, of_input=of_input)
-            if origin and (_FUSED.match(kind) or GRADIENT in origin[5]):
-                plain = origin[5] or plain
+            if _OF_SOURCE.match(kind):
+                origin = self._find(plain, function, of_input=of_input)
+                plain = (origin and origin[5]) or plain
             charged = self._charge(plain, function, of_input=of_input)
             self._charges[operation] = charged
         return self._charges[operation]
@@ -95,9 +98,8 @@ class Graphs:
         if operation:
             return self._charge_operation(plain, operation)
         # TensorFlow takes a loop apart into operations with its name before theirs.
-        for name in above(plain, "/"):
-            loop = self._find(name, function, of_input=of_input)
-            if loop and loop[0] and not loop[2]:
+        for name, loop in self._around(plain, function, of_input=of_input):
+            if loop[0] and not loop[2]:
                 return self._charge_operation(name, loop)
         return self._by_scope(plain, function, of_input=of_input) or _NOBODYS
 
@@ -113,6 +115,14 @@ class Graphs:
             if functions:
                 return self.operations[min(functions, key=unlikely)][name]
         return None
+
+    def _around(
+        self, plain: str, function: str, *, of_input: bool
+    ) -> Iterator[tuple[str, Origin]]:
+        """The operations of a name and those that it lies in, the innermost first."""
+        for name in (plain, *above(plain, "/")):
+            if operation := self._find(name, function, of_input=of_input):
+                yield name, operation
 
     def _charge_operation(self, plain: str, operation: Origin) -> Charged:
         place, layers, in_fit, _, part, _ = operation
@@ -184,11 +194,10 @@ class Graphs:
         """Whose forward operation a gradient belongs to."""
         forward = plain.rpartition(GRADIENT)[2].replace("/gradients/", "/")
         parts = [re.sub(r"_grad(?:_\d+)?$", "", part) for part in forward.split("/")]
-        for length in range(len(parts), 0, -1):
-            name = "/".join(parts[:length])
-            if operation := self._find(name, function, of_input=False):
-                return replace(self._charge_operation(name, operation), backward=True)
-        owner = self._by_scope("/".join(parts), function)
+        forward = "/".join(parts)
+        for name, operation in self._around(forward, function, of_input=False):
+            return replace(self._charge_operation(name, operation), backward=True)
+        owner = self._by_scope(forward, function)
         return replace(owner, backward=True) if owner else _NOBODYS
 
     def _by_scope(

@@ -128,7 +128,12 @@ def test_a_fused_operation_is_of_the_line_of_its_product():
 
 def test_a_sum_of_gradients_is_of_the_line_of_one_of_them(graphs):
     graphs.operations[STEP]["AddN_1"] = [*at(FIT)[:5], "gradient_tape/my_scope/Sin/Mul"]
-    assert whose(graphs, "AddN_1", STEP) == Charged(LINE, backward=True)
+    graphs.operations[STEP]["add"] = [*at(FIT)[:5], "gradient_tape/my_scope/Sin/Mul"]
+    for kind in ("AddN", "_MklAddN"):
+        added = graphs.charge(Operation("AddN_1", kind, STEP))
+        assert added == Charged(LINE, backward=True)
+    # What the user's own line adds to a gradient stays that line's.
+    assert graphs.charge(Operation("add", "AddV2", STEP)) == Charged(FIT)
 
 
 def test_a_layer_that_is_called_by_a_line_of_a_model_is_the_lines_that_made_it():
