@@ -5,11 +5,13 @@ import functools
 import importlib
 import math
 import os
+import queue
 import re
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import cloudpickle
@@ -68,6 +70,26 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+
+
+_ended = queue.SimpleQueue()
+
+
+def _drop_ended():
+    while True:
+        _ended.get()
+
+
+@pytest.fixture(autouse=True)
+def _no_test_waits_for_an_iterator_to_end():
+    """On a busy machine one of ``tf.data`` takes up to a minute to end."""
+    tensorflow = sys.modules.get("tensorflow")
+    iterators = tensorflow and tensorflow.data.Iterator
+    if iterators and not hasattr(iterators, "__del__"):
+        threading.Thread(target=_drop_ended, daemon=True).start()
+        iterators.__del__ = lambda self: _ended.put(
+            vars(self).pop("_iterator_resource", None)
+        )
 
 
 @contextlib.contextmanager

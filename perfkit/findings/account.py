@@ -208,6 +208,8 @@ class Account(Replayable):
         wall_s: Seconds that it was looked at.
         once_s: Of these what was done once: imports, reading data, the first trace.
         elsewhere_s: Of what repeats the seconds that no line explains.
+        pass_ends_s: Seconds in which iterators of ``tf.data`` ended, in no share: they
+            wait for its autotuner, more often than when nothing watches.
         looking_s: Seconds that went into looking: traced windows, tracing's records.
         traced_s: Seconds of all windows.
         sampling_s: Seconds that the sampler took besides.
@@ -236,6 +238,7 @@ class Account(Replayable):
     wall_s: float
     once_s: float = 0.0
     elsewhere_s: float = 0.0
+    pass_ends_s: float = 0.0
     looking_s: float = 0.0
     traced_s: float = 0.0
     sampling_s: float = 0.0

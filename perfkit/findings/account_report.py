@@ -40,6 +40,13 @@ _FEW_UPDATES = 20
 # Epochs that take so many times as long at last grow, where nearly all of them take
 # longer than those before: on a busy machine some always do.
 _GROWS, _FEW_EPOCHS, _NEARLY_ALL = 1.3, 6, 0.9
+# Ends of passes that take less are not mentioned.
+_ENDS = 0.05
+_AUTOTUNER = (
+    "There TensorFlow sometimes waits for its autotuner, mostly while the processors "
+    "are busy. One iterator avoids that: `data.repeat()`, with `steps_per_epoch` in "
+    "`fit`."
+)
 # When memory grows, by ``Growth.unit``.
 _EACH = {"fit": "each `fit`", "epoch": "each epoch", "pass": "each pass over the data"}
 # What keeps it, by ``Growth.kept``: what a line does, and what to do about it.
@@ -239,6 +246,9 @@ def _traced(line: Line, name: str) -> str:
 def _besides(account: Account) -> Iterator[str]:
     once = f"{units.seconds(account.once_s)} for imports, reading data and first traces"
     yield f"Not in the shares: {once}, once."
+    if account.share(account.pass_ends_s) >= _ENDS:
+        ended = units.seconds(account.pass_ends_s)
+        yield f"Nor {ended} at the ends of passes over the data. {_AUTOTUNER}"
     fits = [line.find_call("fit") for line in account.lines]
     if account.epochs_s[1:] and not any(fit and fit.count > 1 for fit in fits):
         first, *later = account.epochs_s

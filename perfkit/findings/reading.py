@@ -330,6 +330,7 @@ def _account_faults(account: Account) -> Iterator[str]:
 def _seconds(account: Account) -> Iterator[float]:
     yield from (account.wall_s, account.once_s, account.elsewhere_s)
     yield from (account.looking_s, account.traced_s, account.sampling_s)
+    yield account.pass_ends_s
     yield from account.epochs_s
     for line in account.lines:
         yield from line.seconds.values()

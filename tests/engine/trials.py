@@ -45,7 +45,8 @@ def ready(by):
 
 
 def launched():
-    """The launcher, once it starts trials at once."""
+    """The launcher, once it starts trials at once in the environment of now."""
+    launcher().load_with({})
     return ready(launcher())
 
 

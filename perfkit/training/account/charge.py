@@ -140,7 +140,7 @@ class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
         self.raw = raw
         self.rows: dict[Place, Row] = defaultdict(Row)
-        self.once_s = self.elsewhere_s = 0.0
+        self.once_s = self.elsewhere_s = self.pass_ends_s = 0.0
         # Each with the place of its line.
         self.stages: list[tuple[Place | None, Stage]] = []
         background = {(f, n): s for f, n, s in raw["background"]}
@@ -363,6 +363,9 @@ class _Charging:
         for index, seconds in self.raw["seconds"]:
             place, call, kind, repeats = self.keys[index]
             share = 1.0
+            if kind == Kind.PASS_END:
+                self.pass_ends_s += seconds
+                continue
             if place is None:
                 share = float(kind != Kind.IMPORT)
                 self.elsewhere_s += share * seconds
@@ -515,6 +518,7 @@ class _Charging:
             ),
             "once_s": self.once_s,
             "elsewhere_s": self.elsewhere_s,
+            "pass_ends_s": self.pass_ends_s,
             "traced_s": self.traced_s,
             "backward": [[*place, count] for place, count in self.backward.items()],
             "definitions": self.definitions,

@@ -26,6 +26,7 @@ class Kind:
 
     GRAPH, DATA, COMPUTING, TRACED = "graph", "data", "computing", "traced"
     SET_UP, IMPORT, PYTHON, CALLBACK = "set-up", "import", "python", "callback"
+    PASS_END = "end of a pass"
     # Frames alone: of the user's own, and of nothing that tells anything.
     USER, OTHER = "user", ""
 
@@ -69,7 +70,7 @@ def role(code: CodeType) -> str:
     if is_own(code.co_filename):
         return Kind.USER
     if "/tensorflow/" not in file:
-        return Kind.OTHER
+        return Kind.PASS_END if code.co_name == "_end_pass" else Kind.OTHER
     name = file.rpartition("/")[2]
     if name == _ASKED:
         return Kind.GRAPH

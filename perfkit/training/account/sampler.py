@@ -190,7 +190,7 @@ class Sampler:
             if function_call is self._traced and Kind.GRAPH in roles:
                 return Kind.TRACED
             self._traced = None
-        for kind in (Kind.GRAPH, Kind.DATA, Kind.IMPORT):
+        for kind in (Kind.PASS_END, Kind.GRAPH, Kind.DATA, Kind.IMPORT):
             if kind in roles:
                 self._executed = self._executed or kind != Kind.IMPORT
                 return kind

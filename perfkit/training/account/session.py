@@ -55,6 +55,7 @@ _SHOWN = 0.01
 _AS_TOLD = (
     *("wall_s", "once_s", "elsewhere_s", "looking_s", "traced_s", "sampling_s"),
     *("samples", "updates", "ended", "untraced", "uncontained", "stages"),
+    "pass_ends_s",
 )
 
 

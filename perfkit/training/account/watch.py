@@ -151,6 +151,7 @@ class Watch:
             setattr(tape, name, _marked(getattr(tape, name)))
         _hook(tape, "__enter__", before=lambda tape: self._tapes().append(tape))
         _hook(tape, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
+        tf.data.Iterator.__del__ = _end_pass
         _scope_penalties(keras.layers.Layer)
         settings.note_setters(self._note_setting)
         self._note_padding(keras.src.utils.sequence_utils.pad_sequences)
@@ -466,6 +467,15 @@ def _marked(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MARK = "wrapped"
+
+
+def _end_pass(iterator: Any) -> None:
+    """Let an iterator go here, where the sampler sees how long that takes.
+
+    It waits for the autotuner of ``tf.data``, which may sleep for up to a minute if it
+    misses the call to end: more often while a processor is busy, so while this looks.
+    """
+    vars(iterator).pop("_iterator_resource", None)
 
 
 def _scope_penalties(layer: Any) -> None:

@@ -55,8 +55,8 @@ _SLICE_S = 0.1
 # Below this budget no account is taken; it takes a share of larger ones.
 _LEAST_ACCOUNTED_S, _ACCOUNT_SHARE = 45.0, 5.0
 _LONGEST_LOOK_S = 300.0
-# Where looking took a small budget up, a first round still tells something.
-_LEAST_ROUND_S = 7.0
+# Where little is left of a small budget, a look and a round still tell something.
+_LEAST_LOOK_S, _LEAST_ROUND_S = 10.0, 7.0
 # The share of a budget by which that may overrun it.
 _LATE = 0.1
 # What comes after the last round: the record is worked out and written.
@@ -288,7 +288,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 lines=hot(self._account) if self._account else (),
             ),
             self._seed,
-            Limits(silence=max(_SLICE_S, longest)),
+            Limits(silence=max(_LEAST_LOOK_S, longest)),
         )
         messages: list[Message] = []
         notes, is_screening = running.notes, False

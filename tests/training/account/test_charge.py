@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from perfkit.findings.account import Call, Retraced, Stage
+from perfkit.training.account.places import Kind
 from perfkit.training.account.trace import Grid, Intervals
 from tests.training.account.seen import TRAINED, Seen, row, rows, trace
 from tests.training.account.spaces import fill
@@ -115,6 +116,7 @@ def test_a_line_that_makes_iterators_has_a_row_and_no_call_for_them(seen):
 def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
     draw = random.Random(seed)
     kinds = ("graph", "data", "python", "computing", "traced", "set-up", "import")
+    kinds += (Kind.PASS_END,)
     places = (FIT, LOOP, READ, None)
     for _ in range(30):
         place, kind = draw.choice(places), draw.choice((*kinds, "callback"))
@@ -130,7 +132,7 @@ def test_no_second_is_lost_and_none_is_counted_twice(seen, seed):
         seen.window(0.0, [GRAPH] * 30, events(*STEPS_RUN))
     found = seen.charge()
     rows_s = sum(sum(each.values()) for each in rows(found).values())
-    told = rows_s + found["once_s"] + found["elsewhere_s"]
+    told = rows_s + found["once_s"] + found["elsewhere_s"] + found["pass_ends_s"]
     assert told == pytest.approx(sum(seconds for _, seconds in seen.told["seconds"]))
     assert all(s >= 0 for each in rows(found).values() for s in each.values())
 

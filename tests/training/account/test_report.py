@@ -57,6 +57,13 @@ def test_what_a_reader_must_know_is_a_warning(fields, said):
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
 
 
+def test_ends_of_passes_that_take_long_are_in_no_share_and_told():
+    slow, quick = (account(HOT, pass_ends_s=seconds) for seconds in (2.0, 0.2))
+    assert "Nor 2 s at the ends of passes" in slow.report.besides[1]
+    assert len(quick.report.besides) == 1
+    assert slow.repeated_s == quick.repeated_s
+
+
 def test_growing_memory_is_told_with_its_interval_and_what_to_do():
     def told(**fields):
         made = account(HOT, growth=replace(GROWTH, **fields))

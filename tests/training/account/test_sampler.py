@@ -12,7 +12,7 @@ from perfkit.training.account import places
 from perfkit.training.account import sampler as sampling
 from perfkit.training.account.places import Kind
 from perfkit.training.account.sampler import Key, Sampler
-from perfkit.training.account.watch import Watch
+from perfkit.training.account.watch import Watch, _end_pass
 from tests.engine.scripted import Seconds
 
 MINE = os.path.join(os.sep, "x", "train.py")
@@ -31,6 +31,7 @@ DATASET = (f"{TF}/ops/gen_dataset_ops.py", "map_dataset")
 IMPORTS = ("<frozen importlib._bootstrap>", "_find_and_load")
 LISTS = (f"{KERAS}/callbacks/callback_list.py", "on_batch_end")
 SAVES = (f"{KERAS}/callbacks/model_checkpoint.py", "on_batch_end")
+END = (_end_pass.__code__.co_filename, "_end_pass")
 CONCATENATE = (f"{PACKAGES}/numpy/core.py", "concatenate")
 
 
@@ -94,6 +95,9 @@ TRAINS = (MINE, "train", 9)
         # Operations one by one are computing, and datasets are set up.
         ([(MINE, "step", 4), MATMUL], 4, "mat_mul", Kind.COMPUTING),
         ([(MINE, "step", 4), DATASET], 4, "map_dataset", Kind.SET_UP),
+        # An iterator goes where the line drops it, or what the line called.
+        ([(MINE, "step", 4), END], 4, "", Kind.PASS_END),
+        ([TRAINS, FIT, END], 9, "fit", Kind.PASS_END),
     ],
 )  # fmt: skip
 def test_a_sample_is_of_a_line_a_call_and_a_kind(frames, place, call, kind):

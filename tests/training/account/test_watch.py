@@ -150,7 +150,8 @@ seen = [reference() is None for reference in references]
 """
 # The first script as it is, then watched; the others with nothing heard before.
 RUNS = """
-import json, os
+import json, os, sys
+import tensorflow as tf
 from perfkit.training.account.watch import Watch
 
 def run(file):
@@ -173,6 +174,11 @@ watch.__init__()
 told["eager"] = heard(run("eager.py"))
 watch.__init__()
 told["kept"] = heard(run("kept.py"))
+iterator, calls = iter(tf.data.Dataset.range(1)), []
+sys.setprofile(lambda frame, *_: calls.append(frame.f_code.co_name))
+del iterator
+sys.setprofile(None)
+told["ends"] = calls
 print("TOLD" + json.dumps(told, default=str))
 """
 
@@ -217,6 +223,10 @@ def test_what_is_watched_gives_what_it_gives_unwatched(heard):
     assert alone["same"]
     assert alone["by"] == 0.5
     assert "doubled" in alone["names"]
+
+
+def test_an_iterator_ends_where_the_sampler_sees_it(heard):
+    assert "_end_pass" in heard["ends"]
 
 
 def test_objects_remember_the_line_that_made_them(told):
