@@ -287,11 +287,13 @@ class Opening:
         running: The process; it ends by itself.
         messages: Those that it sent before the run began.
         variants: What it may tell of, by name.
+        until_s: Seconds from its start after which it is ended.
     """
 
     running: Started
     messages: tuple[Message, ...]
     variants: tuple[Variant, ...]
+    until_s: float = math.inf
 
 
 class OneProcess:

@@ -204,7 +204,7 @@ class Run:
         self.watcher.watch(running.pid)
         messages, turn, started = list(opening.messages), 0, set[str]()
         try:
-            while not self._ending:
+            while not self._ending and self._now_s() < opening.until_s:
                 for message in messages:
                     for name, ticks in process.take(message).items():
                         if name not in started:

@@ -293,6 +293,14 @@ def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
     assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
 
 
+def test_a_turn_that_takes_long_takes_no_time_of_fresh_processes():
+    opening = Opening(shared := Telling(messages(9)), (), VARIANTS, until_s=0.0)
+    run, _ = play({"base": Script()}, opening=opening, choose=lambda _: ())
+    list(run.events())
+    assert shared.killed
+    assert shared.told
+
+
 def test_what_a_process_told_before_it_broke_or_was_stopped_stays():
     run, _ = opened(messages(3), ends="crashed")
     list(run.events())

@@ -307,10 +307,15 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if is_screening:
             spent_s = float(notes[look.SPENT])
             plan = rounds.planned(self._facts, spent_s, self._requested_s)
-            self._budget, _, self._longest = plan
+            self._budget, turns_s, self._longest = plan
+            # A turn that takes long to compile takes no time of the rounds.
+            until_s = self._began + spent_s + turns_s + rounds.last_turn_s(self._facts)
             after = next(i for i, m in enumerate(messages) if m[1] == look.SPENT)
             self._opening = Opening(
-                running, tuple(messages[after + 1 :]), rounds.to_variants(self._changes)
+                running,
+                tuple(messages[after + 1 :]),
+                rounds.to_variants(self._changes),
+                until_s - running.started_ns / 1e9,
             )
         elif self._requested_s is None:
             self._budget = rounds.without_turns_s(self._facts)

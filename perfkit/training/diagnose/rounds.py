@@ -28,13 +28,15 @@ _AROUND = 1.6
 _TURNS = 48
 # Variants of a round in fresh processes: as given, and the two best.
 _CONFIRMED = 3
+# Ending the process that looks, and the record, take about so long.
+_CLOSING_S = 2.0
 # What a trial takes besides its first step until it is steady.
 WARM_UP_S = 1.0
 # Rounds that a loop of the user's own needs, all of them in fresh processes.
 _LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look; where a setting
-# was seen that only a fresh process can leave off, so much that one round fits.
-_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.85
+# was seen that only a fresh process can leave off, all that one round needs.
+_MOST_OF_IT = 0.4
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What is open then may take so many times as long as was planned.
 _LONGER = 3.0
@@ -43,6 +45,11 @@ _LONGER = 3.0
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
     return engine_plan.turn_s(step_s, _TURN_S)
+
+
+def last_turn_s(facts: Facts) -> float:
+    """Seconds by which the last turn in the process that looks may overrun."""
+    return _AROUND * turn_s(facts.step_s)
 
 
 def trial_s(facts: Facts) -> float:
@@ -76,10 +83,8 @@ def planned(
     reserve_s = min(2 * fresh_s, _MOST_OF_IT * rest_s)
     if reserve_s < fresh_s:
         # Half a round claims nothing that the turns do not show.
-        pair_s = 2 * trial_s(facts)
-        # The last turn in the process that looks may end so much later.
-        pair_s += _AROUND * turn_s(facts.step_s)
-        reserve_s = pair_s if facts.settings and pair_s <= _SEEN_SHARE * rest_s else 0.0
+        pair_s = 2 * trial_s(facts) + last_turn_s(facts) + _CLOSING_S
+        reserve_s = pair_s if facts.settings and pair_s <= rest_s else 0.0
     return budget, rest_s - reserve_s, longest or budget
 
 

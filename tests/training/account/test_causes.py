@@ -79,6 +79,7 @@ DENSE = line(9, computing=5.0, parts=("layer dense Dense",))
 OWN = line(python=5.0)
 FLOAT16 = 'keras.config.set_dtype_policy("mixed_float16")'
 EAGER_MODE = "tf.config.run_functions_eagerly(True)"
+DEBUG_MODE = "tf.data.experimental.enable_debug_mode()"
 PYTHON_ROWS = line(input=4.0, parts=(THREAD,))
 CALLS_PYTHON = line(computing=0.1, types=(("EagerPyFunc", 1.0),))
 AUGMENTS = line(20, input=4.0, code="image = tf.image.random_hue(image, 0.1)")
@@ -102,6 +103,7 @@ def calling(made, *calls):
 AT_WORK = {
     "float16-on-a-processor": (of(DENSE), {"settings": [FLOAT16]}),
     "functions-run-eagerly": (of(EAGER), {"settings": [EAGER_MODE]}),
+    "input-runs-eagerly": (of(SLOW_INPUT), {"settings": [DEBUG_MODE]}),
     "predict-per-row": of(PREDICTS),
     "model-in-loop": (of(line(7), FITS), {"new_models": [(0, 6)]}),
     "compile-in-loop": of(TRACED, line(5, python=0.1, calls=[("compile", 40, 0.1)])),
@@ -142,6 +144,7 @@ AT_WORK = {
 NEAR = [
     ("float16-on-a-processor", of(DENSE)),
     ("functions-run-eagerly", of(EAGER)),
+    ("input-runs-eagerly", of(SLOW_INPUT)),
     # Few calls, and calls that compute.
     ("predict-per-row", of(calling(PREDICTS, ("predict", 5, 4.0)))),
     ("predict-per-row", of(but(PREDICTS, seconds={"set-up": 1.0, "computing": 3.0}))),

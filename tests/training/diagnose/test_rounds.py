@@ -4,7 +4,13 @@ import pytest
 
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, combined, unmeasured
+from perfkit.training.diagnose.rounds import (
+    AS_GIVEN,
+    Rounds,
+    combined,
+    planned,
+    unmeasured,
+)
 from tests.findings.made import failed
 from tests.training.diagnose.measurements import CEILING, MAP, XLA, change, measured
 
@@ -36,6 +42,13 @@ def test_the_first_round_holds_all_that_waits_for_nothing():
     assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
     # Where nothing took turns fresh processes look for themselves.
     assert chosen(measured(rounds=0), screened=True) == first
+
+
+@pytest.mark.parametrize(("ready_s", "reserve_s"), [(10.0, 29.28), (20.0, 0.0)])
+def test_a_setting_that_was_seen_gets_a_round_if_one_fits(ready_s, reserve_s):
+    facts = Facts(ready_s=ready_s, step_s=0.01, settings={"debugging": ["a line"]})
+    budget, turns_s, _ = planned(facts, 50.0, 90.0)
+    assert budget - 50 - turns_s == pytest.approx(reserve_s)
 
 
 def test_what_is_open_once_the_planned_time_is_over_is_measured_on():

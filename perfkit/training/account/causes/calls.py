@@ -10,6 +10,7 @@ from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
 # Settings that were left on: for debugging, or for another machine.
 
 _EAGER_MODE = "tf.config.run_functions_eagerly(True)"
+_DEBUG_MODE = "tf.data.experimental.enable_debug_mode()"
 
 
 def _slowed(
@@ -26,6 +27,12 @@ def _slowed(
 def _functions_run_eagerly(view: View) -> Iterator[Evidence]:
     lines = [line for line in view.account.lines if line.is_eager]
     return _slowed(view, _EAGER_MODE, "Python runs one operation at a time", lines)
+
+
+@cause(do=f"Remove `{_DEBUG_MODE}`", fix="Delete the line", swap="debugging")
+def _input_runs_eagerly(view: View) -> Iterator[Evidence]:
+    effect = "Python runs for one element at a time"
+    return _slowed(view, _DEBUG_MODE, effect, list(view.input_lines))
 
 
 @cause(
