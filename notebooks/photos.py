@@ -45,14 +45,14 @@ def files():
 def load(name, label):
     """Read, decode and shrink one photograph."""
     photo = tf.io.decode_jpeg(tf.io.read_file(name), channels=3)
-    return tf.image.resize(photo, (48, 64)) / 255, label
+    return tf.image.resize(photo, (30, 40)) / 255, label
 
 
 def small_cnn():
     """Return a small convolutional network."""
     return keras.Sequential(
         [
-            keras.Input((48, 64, 3)),
+            keras.Input((30, 40, 3)),
             keras.layers.Conv2D(8, 3, activation="relu"),
             keras.layers.MaxPooling2D(),
             keras.layers.Conv2D(16, 3, activation="relu"),
