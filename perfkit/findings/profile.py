@@ -14,7 +14,6 @@ from perfkit.findings import record as records
 from perfkit.findings.record import frame
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import minute, one_line
-from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -77,9 +76,6 @@ class Profile(records.Replayable):
     schema: Literal[1] = 1
     kind: Literal["profile"] = "profile"
     training: str
-    recorded: str
-    perfkit: str
-    machine: Machine
     xprof: str = ""
     traced_s: tuple[float, ...]
     untraced_s: tuple[float, ...]
@@ -88,7 +84,6 @@ class Profile(records.Replayable):
     table: tuple[Op, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     code: str = ""
-    replayed: bool = False
 
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
