@@ -123,14 +123,13 @@ _STAGES = "Stages of the input, which run beside the steps and wait for each oth
 @records.report.register
 def _report(profile: Profile) -> Report:
     count, name = len(profile.traced_s), one_line(profile.training, _NAME)
-    steps = "step" if count == 1 else "steps"
+    steps = units.count(count, "step")
     if profile.at_a_time > 1:
-        steps = f"executions of {profile.at_a_time} steps"
+        steps = f"{count} executions of {profile.at_a_time} steps"
     traced_s = statistics.fmean(profile.traced_s)
     untraced_s = statistics.median(profile.untraced_s)
     headline = (
-        f"{name}: {count} {steps} under TensorFlow's profiler, "
-        f"{units.seconds(traced_s)} each."
+        f"{name}: {steps} under TensorFlow's profiler, {units.seconds(traced_s)} each."
     )
     cost = (
         f"The tracer costs time itself: without it they take "

@@ -103,11 +103,7 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
 
 
 def to_json(document: Saved) -> str:
-    """Write a document as JSON.
-
-    It keeps all digits, so that a rate computed from the file is the rate that was
-    computed from the run.
-    """
+    """Write a document as JSON, with all digits: rates from it are those of the run."""
     return encode(document).decode()
 
 
