@@ -130,8 +130,7 @@ class Guess:
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
     words = one_line(finding.guess, 80)
-    timed_names = [timing.variant for timing in finding.timings]
-    variants = [*timed_names, *(trial.variant for trial in finding.trials)]
+    variants = [item.variant for item in (*finding.timings, *finding.trials)]
     names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
@@ -274,19 +273,16 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
 
 
 def _untimed(finding: Finding) -> Iterator[Standing]:
-    timed_names = {timing.variant for timing in finding.timings}
-    last = {t.variant: t for t in finding.trials if not t.is_try}
-    for name, trial in last.items():
-        if name not in timed_names and name != CONTROL:
-            yield Standing(variant=name, group="", problem=_how_it_ended(trial))
+    timed_names = {CONTROL, *(timing.variant for timing in finding.timings)}
+    problems = {t.variant: _how_it_ended(t) for t in finding.trials if not t.is_try}
     for name, reason in finding.unavailable.items():
-        if name not in timed_names and name not in last:
-            problem = f"was not run: {without_marks(one_line(reason, _MESSAGE))}"
-            yield Standing(variant=name, group="", problem=problem)
-    covered = {*timed_names, *last, *finding.unavailable}
+        reason = without_marks(one_line(reason, _MESSAGE))
+        problems.setdefault(name, f"was not run: {reason}")
     for name in finding.code:
-        if name not in covered:
-            yield Standing(variant=name, group="", problem="was not reached")
+        problems.setdefault(name, "was not reached")
+    for name, problem in problems.items():
+        if name not in timed_names:
+            yield Standing(variant=name, group="", problem=problem)
 
 
 def _groups(finding: Finding) -> dict[str, str]:
@@ -295,11 +291,9 @@ def _groups(finding: Finding) -> dict[str, str]:
     baselines = {finding.baseline, *against.values()}
 
     def root(name: str) -> str:
-        # Files may lead in rings, or on for ever.
-        passed: dict[str, None] = {}
-        while (before := against.get(name, name)) != name and before not in passed:
-            passed[name] = None
-            name = before
+        # At most as many steps as there are, because a file may lead in rings.
+        for _ in against:
+            name = against.get(name, name)
         return name
 
     roots = {t.variant: root(t.variant) for t in finding.timings}
