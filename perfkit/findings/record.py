@@ -173,6 +173,8 @@ class Charted(Replayable):
         return in_html(report, figure=figure)
 
 
+# What one has as the engine's ``Measurement`` has it.
+MEASURED = ("trials", "samples", "timings", "comparisons", "noise_floor", "baseline")
 SCHEMA: Final = 2
 
 
