@@ -315,7 +315,6 @@ def _some_failed(finding: Finding, variant: str) -> str:
     return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
 
 
-_OF_TIMING = ("rate", "low", "high", "trials", "setup_s", "first_call_s")
 COLUMNS = (
     *("variant", "rate", "low", "high"),
     *("against", "ratio", "ratio_low", "ratio_high", "verdict"),
@@ -339,7 +338,7 @@ def _row(standing: Standing) -> dict[str, Any]:
     row: dict[str, Any] = {"variant": standing.variant, "problem": standing.problem}
     row |= {"unit": standing.unit, "limit": standing.limit}
     if standing.timing:
-        row |= {name: getattr(standing.timing, name) for name in _OF_TIMING}
+        row |= vars(standing.timing)
         row["verdict"] = "baseline" if standing.is_baseline else ""
     if compared := standing.comparison:
         row |= {"against": compared.baseline, "verdict": compared.judgement}
