@@ -65,11 +65,7 @@ def table(record: object) -> "DataFrame":
 
 
 def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> "DataFrame":
-    """Make a DataFrame of these rows.
-
-    Raises:
-        MissingPartError: pandas is not installed.
-    """
+    """Make a DataFrame of these rows, or raise a MissingPartError without pandas."""
     need("pandas", "A DataFrame", "tables")
     from pandas import DataFrame
 

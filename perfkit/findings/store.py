@@ -63,12 +63,7 @@ def save(
 
 
 def load(path: str | Path) -> Recorded:
-    """Read a finding, or a diagnosis, back from its file.
-
-    Raises:
-        BadFileError: There is no such file, or it is neither, or not one that this
-            perfkit can read.
-    """
+    """Read a finding, or a diagnosis, back from its file, as ``read`` does."""
     return read(path, *RECORDED)
 
 
