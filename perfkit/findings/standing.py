@@ -130,7 +130,8 @@ class Guess:
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
     words = one_line(finding.guess, 80)
-    variants = [item.variant for item in (*finding.timings, *finding.trials)]
+    timed_names = [timing.variant for timing in finding.timings]
+    variants = [*timed_names, *(trial.variant for trial in finding.trials)]
     names = {variant.casefold(): variant for variant in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
