@@ -31,7 +31,6 @@ from perfkit.findings.standing import (
 from perfkit.findings.text import (
     as_sentence,
     is_file,
-    listed,
     minute,
     one_line,
     paragraphs,
@@ -292,12 +291,14 @@ def _to_change(diagnosis: Diagnosis) -> Table:
 def _besides(diagnosis: Diagnosis) -> Iterator[str]:
     """What is in order, and what is not known yet."""
     yield from diagnosis.in_order
-    reasons = {
-        "little measured": diagnosis.left_open,
-        "not measured": diagnosis.unmeasured,
-    }
-    several = {r: listed(names, _NAMED) for r, names in reasons.items() if names}
-    entries = [f"{names} ({reason})" for reason, names in several.items()]
+    entries = []
+    for reason, names in (
+        ("little measured", diagnosis.left_open),
+        ("not measured", diagnosis.unmeasured),
+    ):
+        several = f"{len(names)} changes" if len(names) > _NAMED else ", ".join(names)
+        if names:
+            entries.append(f"{several} ({reason})")
     if entries:
         yield f"Not known yet: {'; '.join(entries)}."
 
