@@ -269,11 +269,6 @@ def place(
     return axes
 
 
-def origin(finding: Finding) -> str:
-    """The machine and the day of a finding, for a caption."""
-    return f"{finding.machine.summary}, {finding.recorded[:10]}"
-
-
 def caption_lines(parts: Sequence[str]) -> list[str]:
     """Put the parts of a caption into lines that fit, whole where they can be."""
     longest = int((WIDTH - 24) / (SMALL * _CHARACTER))

@@ -149,7 +149,7 @@ def layout(
     bands = tuple(
         band
         for band in (() if as_share else _bands(stood, guess, noise_floor))
-        if band.kind != "guess" or near(band.ends[0], low, high)
+        if band.kind != "guess" or low / _FAR <= band.ends[0] <= _FAR * high
     )
     guessed = [band.ends[0] for band in bands if band.kind == "guess"]
     low, high = min([low, *guessed]), max([high, *guessed])
@@ -224,16 +224,12 @@ def _bands(
             yield Band(kind="guess", rows=rows, ends=ends)
 
 
-def leads(finding: Finding, stood: Sequence[Standing]) -> str:
+def leads(finding: Finding) -> str:
     """Who leads and by how much, in a sentence; how sure that is stands beside it."""
     verdict = finding.verdict
-    first = next((s for s in stood if s.variant == verdict.winner), None)
     if not finding.unfinished:
         return verdict.headline
-    if first is None or first.ratio is None or not first.ratio.ends:
-        return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
-    times = units.times(first.ratio.ratio)
-    return f"So far {first.variant} leads, {times} times as fast as {first.group}."
+    return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
 
 
 def describe_others(cores: Sequence[float]) -> str:
@@ -270,11 +266,6 @@ def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float
     lowest, highest = min(positive) / _REACH, max(positive) * _REACH
     reachable = [*positive, *(min(max(end, lowest), highest) for end in ends)]
     return min(reachable), max(reachable)
-
-
-def near(guess: float | None, low: float, high: float) -> float | None:
-    """A guess for which an axis is made longer; None where it lies too far off."""
-    return guess if guess and low / _FAR <= guess <= _FAR * high else None
 
 
 def even_ticks(low: float, high: float) -> list[float]:

@@ -17,8 +17,6 @@ def waits(finding: Finding) -> Figure:
         parts = time_shares(t for t in finding.trials if t.variant == name)
         if "input" in parts:
             shares[name] = parts["input"]
-    if not shares:
-        return canvas.message(title, "No variant reported where its time goes.")
 
     def draw(axes: Axes) -> None:
         for row, share in enumerate(shares.values()):
@@ -34,4 +32,4 @@ def waits(finding: Finding) -> Figure:
         for name, share in shares.items()
     ]
     lines = canvas.caption_lines(["light: the rest of the step"])
-    return rows.picture(title, labels, lines, draw, right=205)
+    return rows.picture(title, labels, lines, draw)

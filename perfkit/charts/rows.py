@@ -43,23 +43,22 @@ def picture(
     *,
     alt: str = "",
     height: float = 1.0,
-    right: float | None = None,
     bold: Iterable[str] = (),
 ) -> Figure:
     """A picture with a row per name, above the lines of its caption.
 
     A label is a name, and the words to the right of the row and below these, which
-    stand out if they are ``bold``. They have ``right`` pixels; None for what they need.
-    A row is ``height`` times as high as usual. ``alt`` is for who cannot see the
-    picture; "" for each row's name and words.
+    stand out if they are ``bold``. A row is ``height`` times as high as usual. ``alt``
+    is for who cannot see the picture; "" for each row's name and words.
     """
+    if not labels:
+        return canvas.message(title, "Nothing was measured that this chart shows.")
     inner = max(1.0, len(labels) * height) * canvas.ROW
     outer = canvas.height(inner, lines)
 
     def put(drawing: Drawing) -> None:
         names = [name(variant) for variant, _ in labels]
-        wide = _room([words for _, words in labels]) if right is None else right
-        panel = axes(drawing, names, inner, right=wide)
+        panel = axes(drawing, names, inner, _room([words for _, words in labels]))
         for row, (variant, words) in enumerate(labels):
             beside(panel, row, *words, bold=variant in bold)
         draw(panel)
@@ -126,11 +125,8 @@ _DOTS = {"fastest": ("D", GREEN), "baseline": ("s", GREY), "": ("o", BLUE)}
 
 def rates(finding: Finding) -> Figure:
     """Draw the rate of every variant on one axis, each with its 95 % interval."""
-    stood = standings(finding)
     title = f"{finding.experiment}: how fast each variant is"
-    if not stood:
-        return canvas.message(title, "No variant has been tried.")
-    laid = layout(stood, guess(finding), finding.noise_floor)
+    laid = layout(standings(finding), guess(finding), finding.noise_floor)
     rivals = describe_others([n for _, n in load.readings_of(finding, "cpu_other")])
 
     def draw(axes: Axes) -> None:
@@ -201,38 +197,33 @@ def _draw_dot(
 
 
 def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
-    marks = {row.mark for row in laid.rows}
-    if "fastest" in marks:
-        yield "◆ fastest"
-    if "baseline" in marks:
-        yield "■ baseline"
-    if any(row.ends for row in laid.rows):
-        yield "bar: 95 % interval"
-    if "baseline" in marks and len(laid.rows) > 1:
-        yield "×: compared within rounds"
-    if "limit" in marks:
-        yield "dashed: a limit"
-    if any(row.ends and not row.is_known for row in laid.rows):
-        yield "hollow: its rate is not known yet"
-    if any(band.kind == "noise" for band in laid.bands):
-        floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
-        yield f"grey band: the noise, ± {floor}"
-    if any(band.kind == "guess" for band in laid.bands):
-        yield "dotted: your guess"
-    elif finding.guess and not guess(finding).variant:
-        yield f"your guess: {guess(finding).words}"
+    marks, bands = {row.mark for row in laid.rows}, {band.kind for band in laid.bands}
+    known = [row.is_known for row in laid.rows if row.ends]
+    floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
+    guessed = bool(finding.guess) and not guess(finding).variant
+    meanings = {
+        "◆ fastest": "fastest" in marks,
+        "■ baseline": "baseline" in marks,
+        "bar: 95 % interval": bool(known),
+        "×: compared within rounds": "baseline" in marks and len(laid.rows) > 1,
+        "dashed: a limit": "limit" in marks,
+        "hollow: its rate is not known yet": not all(known),
+        f"grey band: the noise, ± {floor}": "noise" in bands,
+        "dotted: your guess": "guess" in bands,
+        f"your guess: {guess(finding).words}": guessed and "guess" not in bands,
+    }
+    return (words for words, holds in meanings.items() if holds)
 
 
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]
     title = f"{finding.experiment}: what each change brings"
-    if not compared:
-        return canvas.message(title, "No two variants could be compared.")
-    several = len({comparison.baseline for comparison in compared}) > 1
+    baselines = {comparison.baseline for comparison in compared}
+    several = len(baselines) != 1
     ends = [end for c in compared for end in (c.low, c.high)]
     low, high = limits([1.0, *(comparison.ratio for comparison in compared)], ends)
-    against = "its baseline" if several else name(compared[0].baseline)
+    against = "its baseline" if several else name(*baselines)
 
     def draw(axes: Axes) -> None:
         draw_ratio_axis(axes, low, high, f"rate, as a multiple of {against}")

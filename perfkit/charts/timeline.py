@@ -34,7 +34,7 @@ Line = tuple[str, list[load.Point], str]
 def _draw_cores(axes: Axes, finding: Finding) -> None:
     names = [name for name in _LOOKS if load.readings_of(finding, name)]
     when, *columns = load.together(finding, names)
-    bottom, cores = [0.0] * len(when), load.cores(finding)
+    bottom, cores = [0.0] * len(when), finding.machine.cores
     for place, (name, values) in enumerate(zip(names, columns, strict=True)):
         if not any(values):
             continue

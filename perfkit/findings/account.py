@@ -7,7 +7,6 @@ from typing import Literal
 from perfkit.findings.record import Replayable
 from perfkit.findings.report import Verdict
 from perfkit.findings.text import place_in_words
-from perfkit.machine.record import Machine
 
 # What a second went into. What no line explains is ``elsewhere``.
 COMPUTING, INPUT, PYTHON, SET_UP, WAITING = KINDS = (
@@ -231,9 +230,6 @@ class Account(Replayable):
     schema: Literal[1] = 1
     kind: Literal["account"] = "account"
     training: str
-    recorded: str
-    perfkit: str
-    machine: Machine
     verdict: Verdict
     wall_s: float
     once_s: float = 0.0
@@ -256,7 +252,6 @@ class Account(Replayable):
     text: dict[str, dict[str, str]] = field(default_factory=dict)
     code: str = ""
     stopped: bool = False
-    replayed: bool = False
 
     @property
     def repeated_s(self) -> float:

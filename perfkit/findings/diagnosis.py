@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from perfkit import units
-from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure, Timing
-from perfkit.engine.trial import Trial
+from perfkit.engine.statistics import WORTH_KNOWING, Comparison, Sure
 from perfkit.findings.account import Account
-from perfkit.findings.record import Charted, Edit, Finding, Verdict
+from perfkit.findings.record import Charted, Edit, Finding
 from perfkit.findings.text import listed
-from perfkit.machine.record import Machine
 
 # How a statement is known, the surest first.
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
@@ -171,11 +169,7 @@ class Diagnosis(Charted):
     schema: Literal[3] = 3
     kind: Literal["diagnosis"] = "diagnosis"
     training: str
-    recorded: str
-    perfkit: str
-    machine: Machine
     step: Seconds | None
-    verdict: Verdict
     healthy: bool
     causes: tuple[Cause, ...] = ()
     together: Together | None = None
@@ -188,19 +182,6 @@ class Diagnosis(Charted):
     outcome: str = "completed"
     account: Account | None = None
     code: str = ""
-    guess: str = ""
-    trials: tuple[Trial, ...] = ()
-    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    timings: tuple[Timing, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
-    noise_floor: float | None = None
-    baseline: str = ""
-    notes: dict[str, Any] = field(default_factory=dict)
-    budget_s: float
-    stopped: bool = False
-    unfinished: bool = False
-    replayed: bool = False
-    seed: int = 0
 
     def compared(self, variant: str) -> Comparison | None:
         """A variant against the training as given; None where it was not measured."""
@@ -271,9 +252,8 @@ class Diagnosis(Charted):
     @functools.cached_property
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
-        # Its code is a digest of what was diagnosed, a finding's the lines of variants.
-        names = {field.name for field in fields(Finding)} - {"schema", "kind", "code"}
-        values = {name: value for name, value in vars(self).items() if name in names}
+        names = {field.name for field in fields(Charted)} - {"schema", "kind"}
+        values = {name: getattr(self, name) for name in names}
         parameters = self.facts.get(ASKED)
         return Finding(
             experiment=self.kind,

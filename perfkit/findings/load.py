@@ -87,7 +87,7 @@ def with_next(verdict: Verdict, finding: Finding, training: str = "") -> Verdict
     again = f"run again with {as_budget(_MORE * finding.budget_s, training)}."
     is_known = readings_of(finding, "cpu_other") and not _is_meant(finding, "cpu_other")
     other_cores = _mean(finding, "cpu_other") if is_known else 0.0
-    if other_cores < _LITTLE * cores(finding):
+    if other_cores < _LITTLE * finding.machine.cores:
         return replace(verdict, next=f"R{again[1:]}")
     processes = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{process.program}`" for process in processes)
@@ -115,11 +115,6 @@ def together(finding: Finding, names: Sequence[str]) -> list[list[float]]:
     return [when, *([column[t] for t in when] for column in columns)]
 
 
-def cores(finding: Finding) -> float:
-    """All cores that there are; a trial may use those that are granted."""
-    return max(1.0, float(finding.machine.cores))
-
-
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
     busy = units.significant(_mean(finding, name), 2)
@@ -127,8 +122,8 @@ def mean_cores(finding: Finding, name: str) -> str:
 
 
 def _mean(finding: Finding, name: str) -> float:
-    values = [min(cores(finding), value) for _, value in readings_of(finding, name)]
-    return sum(values) / len(values)
+    cores = finding.machine.cores
+    return statistics.fmean(min(cores, v) for _, v in readings_of(finding, name))
 
 
 def name_programs(finding: Finding, name: str) -> str:

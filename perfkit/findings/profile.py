@@ -6,21 +6,25 @@ A profile explains a difference that was measured and never stands in for one.
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
 
 from perfkit import units
-from perfkit.findings import reading
 from perfkit.findings import record as records
 from perfkit.findings.record import frame
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import minute, one_line
-from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 Device = Literal["host", "device"]
+# What a file is checked against.
+Seconds = Annotated[float, Meta(ge=0)]
+_FEW, _SOME = Meta(max_length=1000), Meta(min_length=1, max_length=1000)
+Times = Annotated[tuple[Annotated[float, Meta(gt=0)], ...], _SOME]
 # The type of an operation that is a stage of the input.
 _STAGE = "Dataset"
 
@@ -38,7 +42,7 @@ class Op:
     device: Device
     count: int
     total_s: float
-    self_s: float
+    self_s: Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +53,8 @@ class ProfiledStep:
     """
 
     name: str
-    seconds: float
-    parts: dict[str, float]
+    seconds: Seconds
+    parts: Annotated[dict[str, Seconds], Meta(max_length=50)]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,18 +81,14 @@ class Profile(records.Replayable):
     schema: Literal[1] = 1
     kind: Literal["profile"] = "profile"
     training: str
-    recorded: str
-    perfkit: str
-    machine: Machine
     xprof: str = ""
-    traced_s: tuple[float, ...]
-    untraced_s: tuple[float, ...]
+    traced_s: Times
+    untraced_s: Times
     at_a_time: int = 1
-    steps: tuple[ProfiledStep, ...] = ()
-    table: tuple[Op, ...] = ()
+    steps: Annotated[tuple[ProfiledStep, ...], _FEW] = ()
+    table: Annotated[tuple[Op, ...], _FEW] = ()
     missing: dict[str, str] = field(default_factory=dict)
     code: str = ""
-    replayed: bool = False
 
     def ops(self) -> "DataFrame":
         """One row per operation; ``share`` is that of the work on its device."""
@@ -107,28 +107,6 @@ class Profile(records.Replayable):
         return table[table["type"] == _STAGE]
 
 
-_MOST, _MOST_PARTS = 1000, 50
-_LISTS = ("traced_s", "untraced_s", "steps", "table")
-
-
-@reading.faults.register
-def _faults(profile: Profile) -> Iterator[str]:
-    for field_name in _LISTS:
-        if len(getattr(profile, field_name)) > _MOST:
-            yield f"it has more than {_MOST} entries in {field_name}"
-    if not profile.traced_s or not profile.untraced_s:
-        yield "it has no times"
-    if min((*profile.traced_s, *profile.untraced_s), default=1.0) <= 0:
-        yield "a time is not above 0"
-    if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
-        yield f"a step has more than {_MOST_PARTS} parts"
-    seconds = [spent for step in profile.steps for spent in step.parts.values()]
-    seconds += [step.seconds for step in profile.steps]
-    seconds += [op.self_s for op in profile.table]
-    if min(seconds, default=0.0) < 0:
-        yield "a time is below 0"
-
-
 _SHOWN = 8
 _NAME = 60
 # Below this share of its time a step's operations do not tell what it did.
@@ -145,14 +123,13 @@ _STAGES = "Stages of the input, which run beside the steps and wait for each oth
 @records.report.register
 def _report(profile: Profile) -> Report:
     count, name = len(profile.traced_s), one_line(profile.training, _NAME)
-    steps = "step" if count == 1 else "steps"
+    steps = units.count(count, "step")
     if profile.at_a_time > 1:
-        steps = f"executions of {profile.at_a_time} steps"
+        steps = f"{count} executions of {profile.at_a_time} steps"
     traced_s = statistics.fmean(profile.traced_s)
     untraced_s = statistics.median(profile.untraced_s)
     headline = (
-        f"{name}: {count} {steps} under TensorFlow's profiler, "
-        f"{units.seconds(traced_s)} each."
+        f"{name}: {steps} under TensorFlow's profiler, {units.seconds(traced_s)} each."
     )
     cost = (
         f"The tracer costs time itself: without it they take "

@@ -39,11 +39,7 @@ _NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` says why."
 
 
 def registered(show: Any, record: object) -> Any:
-    """What is registered with ``show`` for a record, its presenters being imported.
-
-    Raises:
-        NotImplementedError: Nothing is.
-    """
+    """What is registered with ``show`` for a record, its presenters being imported."""
     for base in type(record).__mro__:
         package = base.__module__.rpartition(".")[0]
         for name in _PRESENTERS.get(package, ()):
@@ -69,11 +65,7 @@ def table(record: object) -> "DataFrame":
 
 
 def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> "DataFrame":
-    """Make a DataFrame of these rows.
-
-    Raises:
-        MissingPartError: pandas is not installed.
-    """
+    """Make a DataFrame of these rows, or raise a MissingPartError without pandas."""
     need("pandas", "A DataFrame", "tables")
     from pandas import DataFrame
 
@@ -95,11 +87,15 @@ class Shown:
         return in_html(self.report)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Saved(Shown):
     """What is kept in a file of its own, and knows where that lies."""
 
+    schema: int
     kind: str
     recorded: str
+    perfkit: str
+    machine: Machine
 
     @property
     def path(self) -> Path | None:
@@ -107,11 +103,11 @@ class Saved(Shown):
         return getattr(self, "_path", None)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Replayable(Saved):
     """What was measured on a machine, here or in a recording that is shown instead."""
 
-    machine: Machine
-    replayed: bool
+    replayed: bool = False
 
     @property
     def stamp(self) -> str:
@@ -137,8 +133,23 @@ def pictures(document: Replayable) -> Iterator[Picture]:
     return (gallery.chart(document, kind) for kind in kinds)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Charted(Replayable):
-    """What a notebook shows with its first chart beneath its answer."""
+    """What ran in trials; a notebook shows its first chart beneath its answer."""
+
+    verdict: Verdict
+    trials: tuple[Trial, ...]
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    timings: tuple[Timing, ...]
+    comparisons: tuple[Comparison, ...]
+    noise_floor: float | None
+    baseline: str = ""
+    guess: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+    budget_s: float
+    stopped: bool = False
+    unfinished: bool = False
+    seed: int = 0
 
     def table(self) -> "DataFrame":
         """One row per variant: its rate and ratio with their 95 % intervals.
@@ -158,6 +169,8 @@ class Charted(Replayable):
         return in_html(report, figure=figure)
 
 
+# What one has as the engine's ``Measurement`` has it.
+MEASURED = ("trials", "samples", "timings", "comparisons", "noise_floor", "baseline")
 SCHEMA: Final = 2
 
 
@@ -198,26 +211,9 @@ class Finding(Charted):
     experiment: str
     question: str
     parameters: dict[str, Any]
-    recorded: str
-    perfkit: str
-    machine: Machine
-    trials: tuple[Trial, ...]
-    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    timings: tuple[Timing, ...]
-    comparisons: tuple[Comparison, ...]
-    noise_floor: float | None
-    verdict: Verdict
     result: dict[str, Any] = field(default_factory=dict)
-    baseline: str = ""
     unavailable: dict[str, str] = field(default_factory=dict)
-    guess: str = ""
-    notes: dict[str, Any] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
-    budget_s: float
-    stopped: bool = False
-    unfinished: bool = False
-    replayed: bool = False
-    seed: int = 0
 
     # A finding is worked out once however many tables and charts ask about it.
     __hash__ = object.__hash__

@@ -46,17 +46,6 @@ TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
 _NAMED = 2
 
-# What each verdict of a comparison claims.
-_CLAIMS = (
-    "faster, slower: the 95 % interval of the ratio excludes 1, and the difference is "
-    "larger than the noise.",
-    "no difference shown: if there is a difference, it is below "
-    f"{units.percent(WORTH_KNOWING - 1)}.",
-    "too noisy to say: a larger difference is still possible.",
-    "one round: not judged: one round does not show how much rounds differ from each "
-    "other.",
-)
-
 
 @records.report.register
 def of_finding(finding: Finding) -> Report:
@@ -128,11 +117,12 @@ def facts(finding: Finding) -> Fold:
 def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
     load_told = tuple(map(as_sentence, load.in_words(finding)))
+    claims = paragraphs("sure.txt.j2", finding=finding, worth_knowing=WORTH_KNOWING - 1)
     return (
         Fold("Every variant, with its code", code=tuple(finding.code.items())),
         Fold(
             "How sure is this?",
-            (*finding.verdict.because, _noise(finding), *_CLAIMS),
+            (*finding.verdict.because, *claims),
             (finding.verdict.facts_table,),
         ),
         Fold("What the machine did meanwhile", load_told),
@@ -209,16 +199,6 @@ def _foot(finding: Finding) -> Iterator[str]:
         yield f"Your guess: {finding.guess}"
     when = minute(finding.recorded)
     yield f"Measured on {machine_in_words(finding.machine)}, {when}."
-
-
-def _noise(finding: Finding) -> str:
-    if finding.noise_floor is None:
-        return "The run was too short to show how noisy this machine was."
-    share = units.percent(abs(finding.noise_floor - 1))
-    return (
-        f"Two runs of the same code may differ by {share} here: that is how much they "
-        "did, plus one standard error. perfkit claims no smaller difference."
-    )
 
 
 def _method(finding: Finding) -> tuple[str, ...]:

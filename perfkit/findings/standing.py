@@ -4,7 +4,7 @@ import collections
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -20,14 +20,13 @@ from perfkit.findings.text import one_line, without_marks
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# The note with microbenchmarks, by name as dictionaries.
 NOTE = "microbenchmarks"
 # The parameter of a race that names its sides, and the rounds before which it claims
 # nothing: of two copies of one script 4 in 20 were told apart by one or two.
 SIDES, LEAST_ROUNDS = "sides", 3
 # The note with the variants that only show what is possible.
 LIMITS = "limits"
-# No part of a machine does as much in a second; a file may say anything.
-_LARGEST = 1e30
 _UNIT = 20
 
 
@@ -50,11 +49,6 @@ class Microbenchmark:
     limit_from: str = ""
 
 
-def note(benchmarks: Mapping[str, Microbenchmark]) -> dict[str, dict[str, Any]]:
-    """Write microbenchmarks as the note that ``microbenchmarks`` reads."""
-    return {name: asdict(benchmark) for name, benchmark in benchmarks.items()}
-
-
 def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
     """Read the microbenchmarks from a finding's notes; empty where it has none."""
     entries = note_as(dict[str, dict[str, Any]], notes.get(NOTE)) or {}
@@ -73,7 +67,7 @@ def counts_runs(finding: Finding) -> bool:
 
 def _read(entry: dict[str, Any]) -> Microbenchmark:
     read = note_as(Microbenchmark, entry) or Microbenchmark(unit="units")
-    limit = read.limit if 0 < (read.limit or 0.0) < _LARGEST else None
+    limit = read.limit if (read.limit or 0.0) > 0 else None
     return replace(read, unit=one_line(read.unit, _UNIT) or "units", limit=limit)
 
 
@@ -267,42 +261,29 @@ def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
     It says so itself, or nothing compares it, or it beats what the verdict names as
     fastest: that did not let it compete.
     """
-    winner, measured = finding.verdict.winner, measurement(finding)
-    limits = finding.notes.get(LIMITS)
-    names = limits if isinstance(limits, list | tuple) else ()
-    return {
-        t.variant
-        for t in finding.timings
-        if t.variant in names
-        or (finding.baseline and not groups[t.variant])
-        or (
-            winner in groups
-            and groups[winner] == groups[t.variant]
-            and _beats(measured, t.variant, winner)
-        )
-    }
-
-
-def _beats(measured: Measurement, name: str, winner: str) -> bool:
-    # One may have been dropped after quick rounds: its rate alone says nothing.
-    compared = measured.compare(name, winner) if name != winner else None
-    return compared is not None and compared.ratio > 1
+    limits = {*(note_as(list[str], finding.notes.get(LIMITS)) or ())}
+    winner = finding.verdict.winner
+    for name, group in groups.items():
+        compared = None
+        if name != winner and group == groups.get(winner):
+            # One may have been dropped after quick rounds: its rate alone says nothing.
+            compared = measurement(finding).compare(name, winner)
+        if (finding.baseline and not group) or (compared and compared.ratio > 1):
+            limits.add(name)
+    return limits
 
 
 def _untimed(finding: Finding) -> Iterator[Standing]:
-    timed_names = {timing.variant for timing in finding.timings}
-    last = {t.variant: t for t in finding.trials if not t.is_try}
-    for name, trial in last.items():
-        if name not in timed_names and name != CONTROL:
-            yield Standing(variant=name, group="", problem=_how_it_ended(trial))
+    timed_names = {CONTROL, *(timing.variant for timing in finding.timings)}
+    problems = {t.variant: _how_it_ended(t) for t in finding.trials if not t.is_try}
     for name, reason in finding.unavailable.items():
-        if name not in timed_names and name not in last:
-            problem = f"was not run: {without_marks(one_line(reason, _MESSAGE))}"
-            yield Standing(variant=name, group="", problem=problem)
-    covered = {*timed_names, *last, *finding.unavailable}
+        reason = without_marks(one_line(reason, _MESSAGE))
+        problems.setdefault(name, f"was not run: {reason}")
     for name in finding.code:
-        if name not in covered:
-            yield Standing(variant=name, group="", problem="was not reached")
+        problems.setdefault(name, "was not reached")
+    for name, problem in problems.items():
+        if name not in timed_names:
+            yield Standing(variant=name, group="", problem=problem)
 
 
 def _groups(finding: Finding) -> dict[str, str]:
@@ -311,11 +292,9 @@ def _groups(finding: Finding) -> dict[str, str]:
     baselines = {finding.baseline, *against.values()}
 
     def root(name: str) -> str:
-        # Files may lead in rings, or on for ever.
-        passed: dict[str, None] = {}
-        while (before := against.get(name, name)) != name and before not in passed:
-            passed[name] = None
-            name = before
+        # At most as many steps as there are, because a file may lead in rings.
+        for _ in against:
+            name = against.get(name, name)
         return name
 
     roots = {t.variant: root(t.variant) for t in finding.timings}
@@ -337,7 +316,6 @@ def _some_failed(finding: Finding, variant: str) -> str:
     return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
 
 
-_OF_TIMING = ("rate", "low", "high", "trials", "setup_s", "first_call_s")
 COLUMNS = (
     *("variant", "rate", "low", "high"),
     *("against", "ratio", "ratio_low", "ratio_high", "verdict"),
@@ -361,7 +339,7 @@ def _row(standing: Standing) -> dict[str, Any]:
     row: dict[str, Any] = {"variant": standing.variant, "problem": standing.problem}
     row |= {"unit": standing.unit, "limit": standing.limit}
     if standing.timing:
-        row |= {name: getattr(standing.timing, name) for name in _OF_TIMING}
+        row |= vars(standing.timing)
         row["verdict"] = "baseline" if standing.is_baseline else ""
     if compared := standing.comparison:
         row |= {"against": compared.baseline, "verdict": compared.judgement}

@@ -63,12 +63,7 @@ def save(
 
 
 def load(path: str | Path) -> Recorded:
-    """Read a finding, or a diagnosis, back from its file.
-
-    Raises:
-        BadFileError: There is no such file, or it is neither, or not one that this
-            perfkit can read.
-    """
+    """Read a finding, or a diagnosis, back from its file, as ``read`` does."""
     return read(path, *RECORDED)
 
 
@@ -103,11 +98,7 @@ def findings(folder: str | Path | None = None) -> "DataFrame":
 
 
 def to_json(document: Saved) -> str:
-    """Write a document as JSON.
-
-    It keeps all digits, so that a rate computed from the file is the rate that was
-    computed from the run.
-    """
+    """Write a document as JSON, with all digits: rates from it are those of the run."""
     return encode(document).decode()
 
 

@@ -14,7 +14,7 @@ from perfkit.charts.canvas import Figure
 from perfkit.engine.statistics import WORTH_KNOWING, Comparing
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
-from perfkit.findings.page import laid_out, page_of, save
+from perfkit.findings.page import laid_out, save
 from perfkit.findings.record import Shown, frame, registered
 from perfkit.findings.report import in_html
 from perfkit.findings.text import one_line, plain
@@ -126,7 +126,7 @@ class Pictured(Shown):
 
     def page(self) -> str:
         """All of it as one HTML page that needs no network."""
-        return laid_out([page_of(self.report, [self.chart])])
+        return laid_out([(self.report, [self.chart])])
 
     def export(self, path: str | Path) -> Path:
         """Write that page."""

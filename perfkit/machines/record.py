@@ -73,9 +73,6 @@ class Passport(Saved):
     schema: Literal[2] = SCHEMA
     kind: Literal["passport"] = "passport"
     label: str
-    recorded: str
-    perfkit: str
-    machine: Machine
     checks: tuple[Check, ...] = ()
     microbenchmarks: tuple[BenchmarkRate, ...] = ()
     trainings: tuple[Training, ...] = ()

@@ -27,7 +27,7 @@ from perfkit.errors import (
 from perfkit.findings import store
 from perfkit.findings.load import with_next
 from perfkit.findings.reading import as_plain
-from perfkit.findings.record import Finding, Saved, Verdict
+from perfkit.findings.record import MEASURED, Finding, Saved, Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.environment import check_trains
 from perfkit.machine.record import Machine
@@ -221,14 +221,8 @@ class Session(Measurer[Finding]):
             recorded=self._recorded,
             perfkit=__version__,
             machine=self.machine,
-            trials=measured.trials,
-            samples=measured.samples,
-            timings=measured.timings,
-            comparisons=measured.comparisons,
-            noise_floor=measured.noise_floor,
             verdict=self._verdict(measured),
             result=as_plain(experiment.result(measured) or {}),
-            baseline=measured.baseline,
             unavailable={variant.name: variant.unavailable for variant in refused},
             guess=self._guess,
             notes=measured.notes,
@@ -237,6 +231,7 @@ class Session(Measurer[Finding]):
             stopped=isinstance(event, Finished) and event.stopped,
             unfinished=unfinished,
             seed=self._seed,
+            **{name: getattr(measured, name) for name in MEASURED},
         )
         self._save(replace(finding, verdict=with_next(finding.verdict, finding)))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import perfkit
 from perfkit.findings import store
-from perfkit.findings.page import laid_out, of_finding, page_of
+from perfkit.findings.page import findings_page, laid_out
 from perfkit.machine.checks import checks
 from perfkit.machine.record import Busy, Load
 from perfkit.machines.compare import compare
@@ -40,7 +40,7 @@ NAMES = ("not known yet", "two machines", "class", "doctor ill")
 
 def reports(folder):
     """The page of each kind, in the order of their names; the folder is empty."""
-    yield laid_out([of_finding(store.load(BROUGHT / f"{OPEN}.json"))])
+    yield findings_page([store.load(BROUGHT / f"{OPEN}.json")])
     slow = replace(pairs.one_core(), label="laptop, in a container")
     two = compare(pairs.passport(label="laptop"), slow)
     yield two.export(folder / "two.html").read_text()
@@ -52,4 +52,4 @@ def reports(folder):
         store.save(one, path=folder / f"{name}.json")
     yield perfkit.classroom(folder).export(folder / "class.html").read_text()
     ill = looked.examination(*checks(ILL), machine=ILL)
-    yield laid_out([page_of(ill.report, ())])
+    yield laid_out([(ill.report, ())])

@@ -76,7 +76,7 @@ CLOCK = "seconds since the start of the run"
         ),
         ("waits", finding({"naive": 1.0}), ("naive: waiting for input 40 %",), "\0"),
         ("waits", finding({"naive": 1.0}, rounds=0, extra=(SILENT,)),
-         ("No variant reported where its time goes.",), "\0"),
+         ("Nothing was measured that this chart shows.",), "\0"),
     ],
 )  # fmt: skip
 def test_each_chart_says_what_it_shows(kind, made, said, unsaid):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from perfkit.engine.measurement import CONTROL, Measurement, Variant
 from perfkit.engine.trial import Trial
-from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.record import MEASURED, Finding, Verdict
 from perfkit.machine.record import Machine
 
 MACHINE = Machine(
@@ -18,8 +18,6 @@ MACHINE = Machine(
     versions={"tensorflow": "2.21.0", "numpy": "2.4.6"},
     environment={"OMP_NUM_THREADS": "2"},
 )
-# What a finding has as the measurement has it.
-MEASURED = ("trials", "timings", "comparisons", "noise_floor", "baseline", "notes")
 QUESTION = "Which way of feeding images keeps this machine busy?"
 
 
@@ -74,7 +72,7 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
     every = {"trials": (*trials, *extra), "samples": samples(at)}
     measured = Measurement(variants=variants, baseline=against, **every)
     best = max(rates, key=rates.get) if rates else ""
-    fields = {name: getattr(measured, name) for name in (*MEASURED, "samples")} | {
+    fields = {name: getattr(measured, name) for name in (*MEASURED, "notes")} | {
         "experiment": "data-pipeline",
         "question": QUESTION,
         "parameters": {"image_side": 256, "augment": True, "images": None},
@@ -96,5 +94,6 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
 def of_run(run, **more):
     """A finding of a measurement whose ticks are known."""
     said = {"verdict": Verdict(headline="x")} | more
-    fields = {name: getattr(run, name) for name in MEASURED}
+    fields = {name: getattr(run, name) for name in MEASURED if name != "samples"}
+    fields["notes"] = run.notes
     return replace(finding({}, rounds=0), **fields | said)

@@ -9,7 +9,7 @@ whatever its outputs hold that could act.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,21 +101,19 @@ def _page(sources: Sequence[Recorded | Account | Path]) -> str:
     return notebook_page(path)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A report as a page holds it, with its chart: one sheet of paper.
+def laid_out(sheets: Sequence[tuple[Report, Iterable[Picture]]]) -> str:
+    """Lay one report or several out as a page, each with its charts."""
+    level = 1 if len(sheets) == 1 else 2
+    pages = [_sheet(report, figures, level) for report, figures in sheets]
+    title = pages[0]["title"] if level == 1 else f"{len(pages)} findings"
+    return render("reports.html.j2", pages=pages, title=title)
+
+
+def _sheet(report: Report, figures: Iterable[Picture], level: int) -> dict[str, str]:
+    """One sheet of paper: a report with its first chart, under a heading of this level.
 
     The appendix holds the other charts and all that a notebook folds away, laid open.
     """
-
-    title: str
-    report: Markup
-    appendix: Markup
-    about: str = ""
-
-
-def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Page:
-    """Prepare a report for a page under a heading of this level; its chart is first."""
     svgs = (figure.in_page(f"f{number}-") for number, figure in enumerate(figures, 1))
     first, *later = [f"<figure>{svg}</figure>" for svg in svgs] or [""]
     folded = beside_chart(report) if first else report
@@ -125,34 +123,26 @@ def page_of(report: Report, figures: Iterable[Picture], *, level: int = 1) -> Pa
     line = Markup('<p class="machine">{}</p>')
     below = Markup().join(line.format(printable(text)) for text in report.foot)
     html = in_html(summary, figure=first, style="", answer=f"h{level}", below=below)
-    return Page(
-        title=report.verdict.headline.replace("`", ""),
-        report=Markup(html),
-        appendix=Markup("".join(appendix)),
-        about=" ".join(report.foot),
-    )
+    return {
+        "title": report.verdict.headline.replace("`", ""),
+        "report": Markup(html),
+        "appendix": Markup("".join(appendix)),
+        "about": " ".join(report.foot),
+    }
 
 
-def of_finding(document: Recorded | Account, *, level: int = 1) -> Page:
-    """Prepare a finding, a diagnosis or an account for a page as ``page_of`` does."""
-    if isinstance(document, Account):
-        return page_of(document.report, (), level=level)
-    finding = finding_of(document)
+def findings_page(findings: Iterable[Recorded | Account]) -> str:
+    """Lay one or several findings, diagnoses or accounts out as a page."""
+    return laid_out([_shown(finding) for finding in findings])
+
+
+def _shown(document: Recorded | Account) -> tuple[Report, Iterable[Picture]]:
+    """What a page shows of a document, with what that was measured on."""
     report = document.report
-    report = replace(report, folds=(*report.folds, reports.facts(finding)))
-    return page_of(report, pictures(document), level=level)
-
-
-def laid_out(pages: Sequence[Page]) -> str:
-    """Lay one report or several out as a page."""
-    title = pages[0].title if len(pages) == 1 else f"{len(pages)} findings"
-    return render("reports.html.j2", pages=pages, title=title)
-
-
-def findings_page(findings: Sequence[Recorded | Account]) -> str:
-    """Lay one or several of what ``of_finding`` takes out as a page."""
-    level = 1 if len(findings) == 1 else 2
-    return laid_out([of_finding(finding, level=level) for finding in findings])
+    if isinstance(document, Account):
+        return report, ()
+    folds = (*report.folds, reports.facts(finding_of(document)))
+    return replace(report, folds=folds), pictures(document)
 
 
 def save(

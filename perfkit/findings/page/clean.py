@@ -57,11 +57,7 @@ class Pictures:
     bytes_left: int = LARGEST_SUM_BYTES
 
     def uri(self, address: str) -> str:
-        """The picture at an address, all of it as ``data:...``.
-
-        Raises:
-            NoPictureError: There is none.
-        """
+        """The picture at an address, all of it as ``data:...``, or a NoPictureError."""
         if self.bytes_left >= 0:
             uri = self._find(address.strip())
             self.bytes_left -= len(uri)

@@ -101,8 +101,7 @@ def notebook_page(path: Path) -> str:
         raise BadFileError(f"{name} is not a notebook, or its end is missing.")
     notebook, pictures = _sound(document, name), Pictures(path.parent)
     cells = [
-        replace(_cell(cell, pictures), place=f"cell-{number}")
-        for number, cell in enumerate(notebook.cells)
+        _cell(cell, pictures, f"cell-{n}") for n, cell in enumerate(notebook.cells)
     ]
     title = notebook.metadata.get("title")
     heading = escape(plain(title) if isinstance(title, str) else name)
@@ -146,7 +145,7 @@ def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, str, Markup]]:
     return [(*place, *answer) for answer, place in places.items()]
 
 
-def _cell(cell: NotebookNode, pictures: Pictures) -> _Cell:
+def _cell(cell: NotebookNode, pictures: Pictures, place: str) -> _Cell:
     pictures.attached = cell.get("attachments", {})
     if cell.cell_type == "markdown":
         return _Cell(text=markdown(cell.source, pictures))
@@ -157,6 +156,7 @@ def _cell(cell: NotebookNode, pictures: Pictures) -> _Cell:
         code=highlighted(source, "python") if source.strip() else "",
         label="Code" if _was_run(cell) else "Code, not run",
         outputs=[html for html in outputs(cell.outputs, pictures) if html],
+        place=place,
     )
 
 

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from perfkit import units
-from perfkit.charts import canvas, curves
+from perfkit.charts import curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, INK, Figure, Kind
 from perfkit.charts.curves import Mark
 from perfkit.findings.record import Finding
@@ -55,7 +55,7 @@ def crossover(finding: Finding) -> Figure:
         "times the examples per second",
         marks if curve else [],
         units.ratio,
-        [*caption, canvas.origin(finding)],
+        caption,
         behind,
         sizes=[point.size.width for point in result.points],
         values=[1.0, PAYS],

@@ -12,7 +12,7 @@ where sound machines reach more than that.
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +21,8 @@ from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.statistics import Comparison, Sure, Timing
 from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import PerfkitError
-from perfkit.findings import standing
 from perfkit.findings.record import Fact, Verdict
-from perfkit.findings.standing import Microbenchmark, microbenchmarks, share_of
+from perfkit.findings.standing import NOTE, Microbenchmark, microbenchmarks, share_of
 from perfkit.machine.nvml import gpus_here
 from perfkit.machine.record import computing
 from perfkit.questions.base import Choice, Experiment, Folder
@@ -122,7 +121,8 @@ class Microbenchmarks(Experiment):
         hardware = peaks.hardware(Path("/"), benchmark.granted(), work.hertz(), card)
         yield Note(CORES, hardware.cores)
         yield Note(WITHHELD, max(0, (os.cpu_count() or 0) - benchmark.granted()))
-        yield Note(standing.NOTE, standing.note(self._counts(reading, hardware)))
+        counts = self._counts(reading, hardware)
+        yield Note(NOTE, {name: asdict(counted) for name, counted in counts.items()})
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""

@@ -19,7 +19,7 @@ from perfkit.engine.trial import Limits, Yielded
 from perfkit.errors import RunError
 from perfkit.findings.diagnosis import ARGUMENTS, ASKED, TOGETHER, Diagnosis, Together
 from perfkit.findings.load import with_next
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import MEASURED, Verdict
 from perfkit.findings.standing import LIMITS
 from perfkit.findings.text import as_budget
 from perfkit.machine.collect import machine
@@ -407,18 +407,13 @@ class DiagnosisSession(Measurer[Diagnosis]):
             outcome=verdict.outcome(measured),
             account=self._account,
             code=digest(self._maker),
-            trials=measured.trials,
-            samples=measured.samples,
-            timings=measured.timings,
-            comparisons=measured.comparisons,
-            noise_floor=measured.noise_floor,
             notes=measured.notes | {LIMITS: limits},
-            baseline=measured.baseline,
             budget_s=self._budget,
             seed=self._seed,
             guess=self._guess,
             stopped=stopped,
             unfinished=unfinished,
+            **{name: getattr(measured, name) for name in MEASURED},
         )
         diagnosis = locate(diagnosis, self._maker, self._changes)
         said = verdict.verdict_of(diagnosis)

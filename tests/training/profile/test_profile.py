@@ -144,10 +144,10 @@ def changed(**changes):
     [
         (changed(kind="finding"), "not a profile but a finding"),
         (changed(traced_s=["1"]), r"not a valid profile: .*traced_s\[0\]"),
-        (changed(traced_s=[]), "it has no times"),
-        (changed(untraced_s=[0.0]), "a time is not above 0"),
-        (changed(traced_s=[1.0] * 1001), "more than 1000 entries in traced_s"),
-        (changed(steps=[{"name": "a", "seconds": -1, "parts": {}}]), "below 0"),
+        (changed(traced_s=[]), r"length >= 1 - at `\$\.traced_s`"),
+        (changed(untraced_s=[0.0]), r"> 0\.0 - at `\$\.untraced_s"),
+        (changed(traced_s=[1.0] * 1001), r"<= 1000 - at `\$\.traced_s"),
+        (changed(steps=[{"name": "a", "seconds": -1, "parts": {}}]), ">= 0"),
     ],
 )
 def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
