@@ -224,12 +224,16 @@ def _bands(
             yield Band(kind="guess", rows=rows, ends=ends)
 
 
-def leads(finding: Finding) -> str:
+def leads(finding: Finding, stood: Sequence[Standing]) -> str:
     """Who leads and by how much, in a sentence; how sure that is stands beside it."""
     verdict = finding.verdict
+    first = next((s for s in stood if s.variant == verdict.winner), None)
     if not finding.unfinished:
         return verdict.headline
-    return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
+    if first is None or first.ratio is None or not first.ratio.ends:
+        return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
+    times = units.times(first.ratio.ratio)
+    return f"So far {first.variant} leads, {times} times as fast as {first.group}."
 
 
 def describe_others(cores: Sequence[float]) -> str:

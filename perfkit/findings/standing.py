@@ -27,6 +27,8 @@ NOTE = "microbenchmarks"
 SIDES, LEAST_ROUNDS = "sides", 3
 # The note with the variants that only show what is possible.
 LIMITS = "limits"
+# No part of a machine does as much in a second; a file may say anything.
+_LARGEST = 1e30
 _UNIT = 20
 
 
@@ -67,7 +69,7 @@ def counts_runs(finding: Finding) -> bool:
 
 def _read(entry: dict[str, Any]) -> Microbenchmark:
     read = note_as(Microbenchmark, entry) or Microbenchmark(unit="units")
-    limit = read.limit if (read.limit or 0.0) > 0 else None
+    limit = read.limit if 0 < (read.limit or 0.0) < _LARGEST else None
     return replace(read, unit=one_line(read.unit, _UNIT) or "units", limit=limit)
 
 

@@ -112,7 +112,7 @@ class Points:
         )
         first = _FIRST if any(so_far.values()) else ""
         return laid.for_page() | {
-            "said": leads(finding) if finding else first,
+            "said": leads(finding, measured) if finding else first,
             "sure": how_sure(finding.verdict) if finding else "",
             "others": describe_others([others for *_, others in self._load]),
             "strip": self._strip(span),

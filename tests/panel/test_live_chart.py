@@ -136,7 +136,7 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
     picture = heard().picture(found)
     assert [row["mark"] for row in picture["rows"]] == ["fastest", "baseline"]
-    assert picture["said"] == "So far: fast is the fastest way here."
+    assert picture["said"] == "So far fast leads, 3.9 times as fast as slow."
     # What has still to come keeps its row.
     found = made.finding({"slow": 100.0}, against="slow")
     assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
