@@ -12,7 +12,6 @@ from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
 from perfkit.engine import statistics
-from perfkit.engine.measurement import CONTROL
 from perfkit.findings import store
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
@@ -190,9 +189,9 @@ def test_the_first_notebook_answers_in_its_first_cell_and_the_rest_is_folded(exe
     finding = store.load(file)
     page = shown(notebook)
     assert "<table>" in page
-    variants = {trial.variant for trial in finding.trials} - {CONTROL}
-    assert len(variants) > 4
-    assert all(html.escape(one) in page for one in variants)
+    # A busy machine does not reach all of them.
+    assert len(finding.code) > 4
+    assert all(html.escape(one) in page for one in finding.code)
     *_, answer = first.outputs
     assert html.escape(finding.verdict.headline) in answer.data["text/html"]
     (told,) = [o for o in outputs(notebook) if o.output_type == "display_data"]
