@@ -3,14 +3,9 @@ from dataclasses import replace
 import pytest
 
 from perfkit.findings.diagnosis import TOGETHER
+from perfkit.training.diagnose import rounds
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.rounds import (
-    AS_GIVEN,
-    Rounds,
-    combined,
-    planned,
-    unmeasured,
-)
+from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds, combined, unmeasured
 from tests.findings.made import failed
 from tests.training.diagnose.measurements import CEILING, MAP, XLA, change, measured
 
@@ -47,7 +42,7 @@ def test_the_first_round_holds_all_that_waits_for_nothing():
 @pytest.mark.parametrize(("ready_s", "reserve_s"), [(10.0, 29.28), (20.0, 0.0)])
 def test_a_setting_that_was_seen_gets_a_round_if_one_fits(ready_s, reserve_s):
     facts = Facts(ready_s=ready_s, step_s=0.01, settings={"debugging": ["a line"]})
-    budget, turns_s, _ = planned(facts, 50.0, 90.0)
+    budget, turns_s, _ = rounds.planned(facts, 50.0, 90.0)
     assert budget - 50 - turns_s == pytest.approx(reserve_s)
 
 
