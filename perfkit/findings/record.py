@@ -39,7 +39,11 @@ _NO_CHART = "Its chart could not be drawn ({}): `perfkit.chart` says why."
 
 
 def registered(show: Any, record: object) -> Any:
-    """What is registered with ``show`` for a record, its presenters being imported."""
+    """What is registered with ``show`` for a record, its presenters being imported.
+
+    Raises:
+        NotImplementedError: Nothing is.
+    """
     for base in type(record).__mro__:
         package = base.__module__.rpartition(".")[0]
         for name in _PRESENTERS.get(package, ()):

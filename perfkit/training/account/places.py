@@ -39,9 +39,10 @@ _STANDARD = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep
     for name in ("stdlib", "platstdlib")
 )
-# Functions of TensorFlow that stand for a state of the thread, by their file: the
-# public ones have wrappers that say nothing of what goes on.
+# Functions that stand for a state of the thread, by their file: of TensorFlow, whose
+# public ones have wrappers that say nothing of what goes on, and one of ours.
 _TELLING = {
+    "watch.py _end_pass": Kind.PASS_END,
     "func_graph.py func_graph_from_py_func": Kind.TRACED,
     "tracing_compilation.py _create_concrete_function": Kind.TRACED,
     "tracing_compilation.py trace_function": Kind.TRACED,
@@ -69,8 +70,8 @@ def role(code: CodeType) -> str:
         return Kind.IMPORT
     if is_own(code.co_filename):
         return Kind.USER
-    if "/tensorflow/" not in file:
-        return Kind.PASS_END if code.co_name == "_end_pass" else Kind.OTHER
+    if "/tensorflow/" not in file and not code.co_filename.startswith(_OURS):
+        return Kind.OTHER
     name = file.rpartition("/")[2]
     if name == _ASKED:
         return Kind.GRAPH

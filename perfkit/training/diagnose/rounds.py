@@ -28,8 +28,8 @@ _AROUND = 1.6
 _TURNS = 48
 # Variants of a round in fresh processes: as given, and the two best.
 _CONFIRMED = 3
-# Ending the process that looks, and the record, take about so long.
-_CLOSING_S = 2.0
+# Between the turns and the rounds, and after these, pass about so many seconds.
+_HANDOVER_S = 2.0
 # What a trial takes besides its first step until it is steady.
 WARM_UP_S = 1.0
 # Rounds that a loop of the user's own needs, all of them in fresh processes.
@@ -83,7 +83,7 @@ def planned(
     reserve_s = min(2 * fresh_s, _MOST_OF_IT * rest_s)
     if reserve_s < fresh_s:
         # Half a round claims nothing that the turns do not show.
-        pair_s = 2 * trial_s(facts) + last_turn_s(facts) + _CLOSING_S
+        pair_s = 2 * trial_s(facts) + last_turn_s(facts) + _HANDOVER_S
         reserve_s = pair_s if facts.settings and pair_s <= rest_s else 0.0
     return budget, rest_s - reserve_s, longest or budget
 
