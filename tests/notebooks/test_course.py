@@ -266,7 +266,7 @@ EXPECTED = re.compile(r"^\| `.+ \| (.+) <!-- (\S+) --> \|$", re.MULTILINE)
 
 
 def test_what_a_teacher_is_told_to_expect_is_what_the_recordings_say():
-    text = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "workshop.md").read_text(encoding="utf-8")
     rows = EXPECTED.findall(text)
     assert len(rows) > 5
     for said, name in rows:
