@@ -18,7 +18,7 @@ from typing import Any
 
 from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError
-from perfkit.training.account.places import IN_GRAPHS, Place
+from perfkit.training.account.places import IN_GRAPHS, Kind, Place
 from perfkit.training.account.sampler import EVERY_S, EVERY_TRACED_S, Key, Sampler
 from perfkit.training.account.watch import ENOUGH_UPDATES, Watch
 from perfkit.training.diagnose import failure
@@ -277,7 +277,7 @@ class _Windows:
 def _progress(sampler: Sampler, spent: float) -> dict[str, Any]:
     rows: dict[Place, float] = defaultdict(float)
     for key, seconds in sampler.seconds.items():
-        if key.place is not None:
+        if key.place is not None and key.kind != Kind.PASS_END:
             rows[key.place] += seconds
     total = sum(rows.values()) or 1.0
     top = sorted(rows.items(), key=lambda row: -row[1])[:8]

@@ -126,7 +126,7 @@ AT_WORK = {
     "metric": of(METRIC),
     "thrown-away": of(SLOW_INPUT, kinds=["Filter", "Map"], given=800, out=100),
     "cache-thrown-away": of(SLOW_INPUT, kinds=["FiniteTake", "MemoryCache"]),
-    "iterator-anew": (of(line(7), SLOW_INPUT), {"iterators": [(0, 5000)]}),
+    "iterator-anew": (of(line(7, waiting=4.0)), {"iterators": [(0, 5000)]}),
     "single-elements": of(SLOW_INPUT, kinds=["FlatMap"], out=9000),
     "python-batches": of(PYTHON_ROWS),
     "full-size": of(AUGMENTS, RESIZES),

@@ -85,14 +85,16 @@ def _cache_thrown_away(view: View) -> Iterator[Evidence]:
     do="Make the iterator once, before the loop, and not at {where}",
     fix="`batches = iter(dataset.repeat())` before the loop, `next(batches)` in it",
     mind="With `repeat()` the data have no end, so count the steps.",
+    swap="epoch-boundary",
 )
 def _iterator_anew(view: View) -> Iterator[Evidence]:
     # A loop over a few batches makes one for each of its passes, too.
     often = max(_ITERATORS, view.account.updates / 2)
     for line, count in view.noted("iterators"):
-        if count >= often and _is_large(view):
-            clause = f"because each of {count:,} new iterators fills its buffers again"
-            yield _waiting(view, line, *_expensive(view)[:3], clause=clause)
+        share = max(view.input_share, view.share(line))
+        if count >= often and share >= _LARGE_INPUT:
+            on = f"{count:,} new iterators, each of which fills its buffers again"
+            yield view.spent(line, *_expensive(view)[:3], on=on, share=share)
             return
 
 
