@@ -185,7 +185,9 @@ def test_a_run_without_a_result_fails_and_says_what_was_kept(
     assert capsys.readouterr().err.endswith(said.format(path=path))
 
 
-@pytest.mark.fault("findings", "read-only", sees="The verdict, and why no file.")
+@pytest.mark.fault(
+    "findings", "read-only", sees="perfkit shows the verdict, and why it saved no file."
+)
 def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
     (tmp_path / "kept").touch()
     out, err = ended(start("run napping --budget 2 --out kept", tmp_path), 1)

@@ -69,7 +69,7 @@ def test_a_host_without_a_file_has_the_reason(tmp_path, run, worker, is_late, re
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.fault("fleet", "full disk", sees="That the file could not be saved here.")
+@pytest.mark.fault("fleet", "full disk", sees="perfkit says it can't save the file.")
 def test_a_disk_that_is_full_here_is_the_reason(tmp_path, monkeypatch):
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     monkeypatch.setattr(store, "write_whole", full)
@@ -115,7 +115,7 @@ def test_a_run_has_its_host_s_variables_and_its_file_comes_back(worker, monkeypa
     assert variables["MKL_NUM_THREADS"] == "4"
 
 
-@pytest.mark.fault("fleet", "SIGKILL", sees="By which signal its run was ended.")
+@pytest.mark.fault("fleet", "SIGKILL", sees="perfkit says which signal ended a run.")
 @pytest.mark.parametrize(
     ("version", "state", "code", "reason"),
     [
@@ -162,7 +162,7 @@ def cluster(tmp_path_factory):
         process.wait()
 
 
-@pytest.mark.fault("fleet", "kernel killed", sees="Nothing: the runs end as well.")
+@pytest.mark.fault("fleet", "kernel killed", sees="The runs on all machines end, too.")
 def test_where_who_asks_is_killed_the_runs_end(cluster, tmp_path):
     line = f"fleet {cluster.address} run napping --dreams --budget {LONG_S} --bed"
     asking = start(tmp_path, "perfkit", *line.split(), str(tmp_path))
@@ -179,8 +179,12 @@ def test_where_who_asks_is_killed_the_runs_end(cluster, tmp_path):
     assert not asleep.exists()
 
 
-@pytest.mark.fault("fleet", "SIGKILL", sees="It has left; the other files come home.")
-@pytest.mark.fault("fleet", "SIGSTOP", sees="It sent nothing in time; the others did.")
+@pytest.mark.fault(
+    "fleet", "SIGKILL", sees="perfkit reports the lost worker and gets the other files."
+)
+@pytest.mark.fault(
+    "fleet", "SIGSTOP", sees="perfkit reports the late worker and gets the other files."
+)
 def test_of_one_killed_and_one_that_stands_still_the_other_comes_home(
     cluster, tmp_path, monkeypatch
 ):

@@ -191,9 +191,11 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID)
-@pytest.mark.fault("start.py", "full disk", sees="Free some space, then run it again.")
-@pytest.mark.fault("start.py", "fork failure", sees="Close programs, then run again.")
-@pytest.mark.fault("start.py", "SIGKILL", sees="The next start makes it anew.")
+@pytest.mark.fault("start.py", "full disk", sees="start.py asks for more disk space.")
+@pytest.mark.fault(
+    "start.py", "fork failure", sees="start.py asks you to close other programs."
+)
+@pytest.mark.fault("start.py", "SIGKILL", sees="The next start installs it all again.")
 def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, said):
     checkout.fails("install", said)
     assert_one_sentence(checkout.start("setup"), SAID[said])
@@ -210,7 +212,7 @@ def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, s
     [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "tr_TR.UTF-8", "HOME": "/dev/null"}],
     ids=["ASCII alone", "Turkish, without a home"],
 )
-@pytest.mark.fault("start.py", "path, locale, home", sees="It is set up all the same.")
+@pytest.mark.fault("start.py", "path, locale, home", sees="The set-up works as usual.")
 def test_it_is_set_up_wherever_it_lies_whatever_a_terminal_shows(tmp_path, variables):
     (tmp_path / "mein ärger 数据").mkdir()
     checkout = Checkout(tmp_path / "mein ärger 数据")
@@ -221,7 +223,7 @@ def test_it_is_set_up_wherever_it_lies_whatever_a_terminal_shows(tmp_path, varia
     assert_one_sentence(checkout.start("setup", "--gpu", **variables), "writable")
 
 
-@pytest.mark.fault("start.py", "two at once", sees="That it waits for the other one.")
+@pytest.mark.fault("start.py", "two at once", sees="The second start says it waits.")
 def test_a_second_start_waits_for_the_first(checkout):
     (checkout.root / ".setup").mkdir()
     with (checkout.root / ".setup" / "lock").open("w") as lock:
@@ -242,9 +244,7 @@ def test_a_second_start_waits_for_the_first(checkout):
         ("machine/interrupt-install", "`python3 start.py setup` continues from", 130),
     ],
 )
-@pytest.mark.fault(
-    "start.py", "read-only", sees="Which file cannot be written, then run it again."
-)
+@pytest.mark.fault("start.py", "read-only", sees="start.py names the file in the way.")
 def test_what_is_in_the_way_is_one_sentence(checkout, tmp_path, place, words, code):
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).touch()
@@ -291,7 +291,7 @@ def test_the_gpu_build_is_chosen_where_a_driver_answers(
     assert start.choose(None)[0] == "gpu"
 
 
-@pytest.mark.fault("start.py", "full disk", sees="How much room is missing.")
+@pytest.mark.fault("start.py", "full disk", sees="start.py states the space it needs.")
 def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_path):
     monkeypatch.setattr(start, "VENV", tmp_path / "venv")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))

@@ -172,9 +172,7 @@ def test_stop_works_while_a_cell_waits_for_the_result(show, lab):
 
 
 @pytest.mark.fault(
-    "panel",
-    "browser closed",
-    sees="The run goes on, and the chart is back once the page is.",
+    "panel", "browser closed", sees="The run goes on. A reload shows its chart again."
 )
 def test_a_reload_brings_the_chart_back(show, lab):
     page = show(SHOWN.format(budget=60, more=""), "finding = panel.result()")
@@ -197,7 +195,9 @@ def test_a_reload_brings_the_chart_back(show, lab):
     assert not trials(lab)
 
 
-@pytest.mark.fault("lab", "kernel killed", sees="A new result; nothing old runs on.")
+@pytest.mark.fault(
+    "lab", "kernel killed", sees="The restart ends the old run, and a new run finishes."
+)
 def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
     page = show(
         SHOWN.format(budget=4, more=""),
@@ -219,7 +219,7 @@ def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
 
 
 @pytest.mark.fault(
-    "panel", "two at once", sees="The second waits, and says for whom and how long."
+    "panel", "two at once", sees="The second run waits, and its panel says how long."
 )
 def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     page = show(
@@ -313,9 +313,7 @@ def moving(page):
 
 
 @pytest.mark.fault(
-    "panel",
-    "kernel killed",
-    sees="The kernel has ended: run this cell again to use the panel.",
+    "panel", "kernel killed", sees="The panel asks you to run its cell again."
 )
 def test_once_the_kernel_is_gone_one_sentence_says_what_to_do(show):
     page = show(SHOWN.format(budget=4, more=""))

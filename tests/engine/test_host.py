@@ -60,7 +60,9 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
     assert sorted(os.sched_getaffinity(0)) == cores
 
 
-@pytest.mark.fault("race", "SIGKILL", sees="Its trials are lost; what to try next.")
+@pytest.mark.fault(
+    "race", "SIGKILL", sees="The race's trials end, and perfkit says what to try next."
+)
 def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
     server = host()
     both = [start(server, workloads.count) for _ in "ab"]
@@ -79,7 +81,7 @@ def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
         start(server, workloads.count)
 
 
-@pytest.mark.fault("race", "SIGSTOP", sees="Nothing: the trial's news come later.")
+@pytest.mark.fault("race", "SIGSTOP", sees="The trial's measurements arrive later.")
 def test_a_server_that_stood_still_tells_what_it_did_not(host):
     server = host()
     running = start(server, workloads.count)
@@ -232,7 +234,7 @@ def test_a_server_that_cannot_start_says_why_and_what_to_try(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE])
 @pytest.mark.fault(
-    "race", "fork failure, open files", sees="What the system refused, and what to do."
+    "race", "fork failure, open files", sees="perfkit asks you to close other programs."
 )
 def test_a_host_that_the_system_refuses_is_a_sentence(monkeypatch, tmp_path, number):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -245,7 +247,9 @@ def test_a_host_that_the_system_refuses_is_a_sentence(monkeypatch, tmp_path, num
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.fault("race", "fork failure", sees="Why no trial starts, and what to do.")
+@pytest.mark.fault(
+    "race", "fork failure", sees="perfkit says why no trial starts, and what to do."
+)
 def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
     path = f"{trials.WITHOUT.parent / 'no_fork'}{os.pathsep}{trials.ROOT}"
     server = host(("NO_FORK", str(tmp_path / "no")), ("PYTHONPATH", path))

@@ -95,9 +95,11 @@ ENDS = {
 @launcher_alone
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.fault(
-    "trial", "SIGKILL, SIGSEGV", sees="By which signal it ended; the run goes on."
+    "trial", "SIGKILL, SIGSEGV", sees="The report names the signal. The run goes on."
 )
-@pytest.mark.fault("trial", "full disk", sees="What it raised; the run goes on.")
+@pytest.mark.fault(
+    "trial", "full disk", sees="The report shows the error, and the run goes on."
+)
 def test_however_a_trial_ends_it_is_an_outcome(start, end):
     work, words = ENDS[end]
     running = start(work)
@@ -108,7 +110,9 @@ def test_however_a_trial_ends_it_is_an_outcome(start, end):
     assert running.tail.endswith("y\n" if end == "prints" else "")
 
 
-@pytest.mark.fault("trial", "memory limit", sees="Out of memory; the run goes on.")
+@pytest.mark.fault(
+    "trial", "memory limit", sees="The trial runs out of memory, and the run goes on."
+)
 def test_a_trial_past_its_memory_limit_is_out_of_memory(start):
     running = start(workloads.fills_memory, memory=300_000_000)
     trials.to_the_end(running)
@@ -125,7 +129,9 @@ def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
 
 
 @launcher_alone
-@pytest.mark.fault("trial", "SIGSTOP", sees="Nothing: it goes on, or has timed out.")
+@pytest.mark.fault(
+    "trial", "SIGSTOP", sees="The trial goes on, and no rate counts the pause."
+)
 def test_a_real_trial_that_was_stopped_shows_no_rate_of_that_time(start):
     running = start(workloads.count, silence=60)
     clock = time.perf_counter_ns
@@ -189,7 +195,7 @@ AFTER = {
 
 
 @pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
-@pytest.mark.fault("launcher", "SIGSTOP", sees="Nothing: that time is in no rate.")
+@pytest.mark.fault("launcher", "SIGSTOP", sees="No rate counts the time of the pause.")
 def test_time_in_which_nobody_listened_is_in_no_rate(clock, after):
     trial = Suspended(clock)
     live = LiveTrial(
@@ -319,9 +325,9 @@ _PARENT = """
     ],
     ids=["trials of all kinds", "of a host", "warming"],
 )
-@pytest.mark.fault("launcher", "kernel killed", sees="Nothing: it ends as well.")
-@pytest.mark.fault("trial", "kernel killed", sees="Nothing: all that it started ends.")
-@pytest.mark.fault("race", "kernel killed", sees="Nothing: hosts and trials end.")
+@pytest.mark.fault("launcher", "kernel killed", sees="The launcher ends as well.")
+@pytest.mark.fault("trial", "kernel killed", sees="The trial and its children end.")
+@pytest.mark.fault("race", "kernel killed", sees="All processes of the race end.")
 def test_nothing_outlives_a_parent_that_is_killed(by, works, tmp_path):
     code = _PARENT.format(by=by, works=works)
     name, path = trials.PATH
@@ -353,7 +359,7 @@ REFUSED = {
 @pytest.mark.fault(
     "launcher",
     "full disk, read-only, open files, fork failure",
-    sees="What the system refused, what to do about it, and to run again.",
+    sees="perfkit says what the system refused, and what to do before the next run.",
 )
 def test_what_is_refused_a_launcher_is_a_sentence(monkeypatch, tmp_path, number, todo):
     refused = Launcher()
@@ -396,7 +402,9 @@ _LOSES = """
 """
 
 
-@pytest.mark.fault("launcher", "SIGKILL", sees="That it has ended; the next has one.")
+@pytest.mark.fault(
+    "launcher", "SIGKILL", sees="perfkit says that it ended, and later starts another."
+)
 def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(tmp_path):
     done = trials.program(_LOSES, TMPDIR=str(tmp_path))
     lost = "crashed lost the process that started it"
@@ -410,7 +418,7 @@ def left_in(folder):
     return list(folder.glob("perfkit-launcher-*"))
 
 
-@pytest.mark.fault("launcher", "memory limit", sees="Why TensorFlow was not loaded.")
+@pytest.mark.fault("launcher", "memory limit", sees="perfkit shows TensorFlow's error.")
 def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     (tmp_path / "keras.py").write_text("raise MemoryError('too little')")
     mine = {"PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
@@ -419,7 +427,7 @@ def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
     assert "python -c 'import tensorflow'" in said
 
 
-@pytest.mark.fault("launcher", "path", sees="Set TMPDIR to a folder with a short path.")
+@pytest.mark.fault("launcher", "path", sees="perfkit asks for a short path in TMPDIR.")
 def test_a_server_that_cannot_be_started_is_said(monkeypatch):
     refused = Launcher()
     long = OSError("AF_UNIX path too long")
@@ -443,8 +451,10 @@ _LEAVES = """
 """
 
 
-@pytest.mark.fault("launcher", "path", sees="Trials start, as in any other folder.")
-@pytest.mark.fault("launcher", "kernel killed", sees="Nothing: the next one tidies up.")
+@pytest.mark.fault("launcher", "path", sees="Trials start as in any other folder.")
+@pytest.mark.fault(
+    "launcher", "kernel killed", sees="The next launcher removes the files left behind."
+)
 def test_what_was_killed_with_its_launcher_is_removed_by_the_next():
     # A short name: a socket of the launcher has to have its place below it.
     with tempfile.TemporaryDirectory(prefix="ä 数") as folder:

@@ -86,7 +86,9 @@ def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
 
 
 @pytest.mark.parametrize("broken", LOST)
-@pytest.mark.fault("monitor", "no /proc, open files", sees="That reading is absent.")
+@pytest.mark.fault(
+    "monitor", "no /proc, open files", sees="That reading is missing; the others go on."
+)
 def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broken):
     refusals = itertools.cycle((OSError, AttributeError, NotImplementedError))
     monkeypatch.setattr(psutil, broken, Mock(side_effect=refusals))
@@ -96,7 +98,7 @@ def test_a_reading_that_fails_takes_no_other(monitor, burner, monkeypatch, broke
         assert LOST[name] & seen.keys(), name
 
 
-@pytest.mark.fault("monitor", "SIGKILL", sees="The machine's readings alone go on.")
+@pytest.mark.fault("monitor", "SIGKILL", sees="Only the machine's readings go on.")
 def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     watched(monitor, burner.pid, 2)
     burner.kill()

@@ -293,7 +293,7 @@ def test_trials_take_turns_where_all_have_room(free, fits, monkeypatch):
     assert any(t.turns for t in found.trials) is fits
 
 
-@pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")
+@pytest.mark.fault("findings", "slow disk", sees="No rate counts the slow write.")
 def test_who_takes_long_to_keep_what_was_measured_changes_no_rate():
     run, starter = play({"base": Script(), "slow": Script(0.06)}, budget=600)
     for event in run.events():

@@ -187,7 +187,9 @@ def test_a_file_that_makes_no_sense_is_ignored_and_written_anew(text):
     assert json.loads(spread._path().read_bytes()) == [[[1.0, 2]]]
 
 
-@pytest.mark.fault("findings", "home", sees="The run goes on, and learns nothing.")
+@pytest.mark.fault(
+    "findings", "home", sees="The run goes on, but later runs learn nothing from it."
+)
 def test_where_nothing_can_be_written_a_run_goes_on():
     spread._path().parent.write_text("a file where the folder would be")
     spread.remember([(1.0, 2)])

@@ -1,4 +1,4 @@
-"""Which fault is tried on which part, as the page docs/faults.md.
+"""Write the page docs/faults.md: which test tries which fault on which part.
 
     python -m tests.faults.matrix
 
@@ -14,24 +14,24 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 # What can go wrong, and how the tests bring it about.
 FAULTS = {
-    "SIGKILL": "the process is killed, by hand or for want of memory",
-    "SIGSEGV": "a library reads where nothing is",
-    "SIGSTOP": "all stands still, then goes on: a suspended laptop, Ctrl-Z",
-    "memory limit": "more is allocated than may be",
-    "full disk": "a write finds no space left",
-    "read-only": "a folder cannot be written to",
-    "clock jump": "the time of day is set back or forward",
-    "fork failure": "the system starts no process or thread more",
-    "open files": "no file more may be open",
-    "slow disk": "a write takes seconds",
-    "no /proc": "the system tells nothing of its processes",
-    "GPU lost": "the driver loses a card during a run",
-    "kernel killed": "the program that all belongs to is killed",
-    "browser closed": "the page is closed, or loaded again",
-    "two at once": "two use one folder at the same time",
-    "home": "the user's home cannot be written to",
-    "locale": "the terminal shows ASCII alone, or letters as Turkish has them",
-    "path": "a path has spaces and letters beyond ASCII, or is long",
+    "SIGKILL": "A user kills the process, or the system does so to free memory.",
+    "SIGSEGV": "A library reads an invalid address, and the process crashes.",
+    "SIGSTOP": "Everything stops and later goes on: a sleeping laptop, or Ctrl-Z.",
+    "memory limit": "The process asks for more memory than its limit allows.",
+    "full disk": "The disk has no space left for a write.",
+    "read-only": "perfkit cannot write to a folder.",
+    "clock jump": "Someone sets the time of day back or forward.",
+    "fork failure": "The system refuses to start another process or thread.",
+    "open files": "The system refuses to open another file.",
+    "slow disk": "A write takes seconds.",
+    "no /proc": "The system reports nothing about its processes.",
+    "GPU lost": "The driver loses a card during a run.",
+    "kernel killed": "Someone kills the kernel or the command that runs perfkit.",
+    "browser closed": "You close the page or reload it.",
+    "two at once": "Two runs or programs use the same folder at the same time.",
+    "home": "perfkit cannot write to the user's home folder.",
+    "locale": "The terminal shows only ASCII, or changes letters by Turkish rules.",
+    "path": "A path is long, or contains spaces or letters outside ASCII.",
 }
 # The parts, and the faults that can befall each.
 PARTS = {
@@ -60,18 +60,18 @@ TRIED, OPEN, NO_MEANING = "✓", "?", "\N{EN DASH}"
 HEAD = f"""\
 # What happens when something breaks
 
-Which fault is tried on which part of perfkit, and by which test. In every cell a trial
-that had finished stays in the finding, no process is left running and nobody sees a
-traceback; what is seen instead stands below. This page is written from the marks of the
-tests by `python -m tests.faults.matrix`.
+The tests break the parts of perfkit on purpose. In each case perfkit keeps the trials
+that had finished, leaves no process running and shows no traceback. The tables say
+what happens instead. `python -m tests.faults.matrix` writes them from the tests' marks.
 
-{TRIED} is tried; {OPEN} may happen, and no test tries it; {NO_MEANING} has no meaning.
+{TRIED} means that a test tries the fault there. {OPEN} means that no test does yet.
+{NO_MEANING} means that the fault does not apply to that part.
 """
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A part, a fault, what is seen then, and the test that tries it."""
+    """A part, a fault, what happens then, and the test that tries it."""
 
     part: str
     fault: str
@@ -108,7 +108,7 @@ def page(found):
     for part in PARTS:
         mine = [cell for cell in found if cell.part == part]
         mine.sort(key=lambda cell: list(FAULTS).index(cell.fault))
-        lines += ["", f"## {part}", "", _row(["fault", "what is seen", "test"])]
+        lines += ["", f"## {part}", "", _row(["fault", "what happens", "test"])]
         lines += [_row(["---"] * 3)]
         lines += [_row([c.fault, c.sees, f"`{c.test}`"]) for c in mine]
     return "\n".join(lines) + "\n"

@@ -33,9 +33,7 @@ def asks(path):
     return not names.isdisjoint(OF_DAY)
 
 
-@pytest.mark.fault(
-    "trial", "clock jump", sees="Nothing: rates have a clock of their own."
-)
+@pytest.mark.fault("trial", "clock jump", sees="Rates use a clock that never jumps.")
 def test_the_time_of_day_is_asked_for_dates_alone():
     found = [path for path in PACKAGE.rglob("*.py") if asks(path)]
     assert {str(path.relative_to(PACKAGE)) for path in found} == set(DATES)

@@ -52,14 +52,12 @@ def temporary():
     ids=[*TERMINALS, "without /proc"],
 )
 @pytest.mark.fault(
-    "findings", "home, locale, path", sees="The verdict, and where the finding is."
+    "findings", "home, locale, path", sees="The run gives a verdict and saves it."
 )
 @pytest.mark.fault(
-    "launcher", "no /proc", sees="The verdict; what processes use is not known."
+    "launcher", "no /proc", sees="The run gives a verdict, but can't see its processes."
 )
-@pytest.mark.fault(
-    "trial", "no /proc", sees="Nothing: its rate is measured all the same."
-)
+@pytest.mark.fault("trial", "no /proc", sees="perfkit still measures the trial's rate.")
 def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
     tmp_path, folder, more, variables, temporary
 ):
@@ -75,7 +73,7 @@ def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(
 
 
 @pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
-@pytest.mark.fault("export", "locale, path", sees="Where the page is.")
+@pytest.mark.fault("export", "locale, path", sees="perfkit says where the page is.")
 def test_a_page_is_made_wherever_it_is_asked_for(folder, variables):
     store.save(made.finding(), path=folder / "größe.json")
     for line in ("export größe.json", "show größe.json --chart größe.svg"):
@@ -89,8 +87,8 @@ def test_a_page_is_made_wherever_it_is_asked_for(folder, variables):
     assert (folder / "größe.svg").exists()
 
 
-@pytest.mark.fault("doctor", "home, locale", sees="The report, as anywhere else.")
-@pytest.mark.fault("doctor", "read-only", sees="The report; nothing is written.")
+@pytest.mark.fault("doctor", "home, locale", sees="The doctor gives its usual report.")
+@pytest.mark.fault("doctor", "read-only", sees="The doctor reports and writes nothing.")
 def test_the_doctor_looks_without_a_home_in_a_folder_that_was_deleted(folder):
     line = 'rmdir "$PWD"; exec "$0" -m perfkit doctor'
     run = shell(line, folder, **NO_HOME, **ASCII)
@@ -145,7 +143,7 @@ SAID = {
 @pytest.mark.fault(
     "launcher",
     "open files, SIGKILL",
-    sees="What to do, and where the finding is with all that was measured by then.",
+    sees="perfkit says what to do, and where it saved the rounds until then.",
 )
 def test_what_was_measured_is_kept_when_no_trial_starts_any_more(
     fault, tmp_path, temporary

@@ -36,11 +36,7 @@ def test_what_is_saved_is_loaded_again_and_its_numbers_follow_from_the_file_alon
     assert follows.noise_floor == saved.noise_floor
 
 
-@pytest.mark.fault(
-    "findings",
-    "clock jump",
-    sees="Each finding has a file of its own, whatever the time of day.",
-)
+@pytest.mark.fault("findings", "clock jump", sees="Every finding gets its own file.")
 def test_two_runs_of_the_same_second_do_not_collide():
     assert len({store.save(finding()) for _ in range(20)}) == 20
 
@@ -67,9 +63,7 @@ def test_a_rate_that_is_no_number_is_refused_before_it_is_a_file(value):
 
 
 @pytest.mark.fault(
-    "findings",
-    "full disk",
-    sees="The finding stays in memory: free some space, then save it again.",
+    "findings", "full disk", sees="perfkit asks you to free some space and save again."
 )
 def test_a_limit_on_file_size_is_met_half_way_through_a_write():
     path = store.save(finding(rounds=1))
@@ -86,9 +80,7 @@ def test_a_limit_on_file_size_is_met_half_way_through_a_write():
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.fault(
-    "findings", "read-only", sees="The finding stays in memory: choose another folder."
-)
+@pytest.mark.fault("findings", "read-only", sees="perfkit asks for another folder.")
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(PerfkitError, match="choose another folder"):
@@ -102,7 +94,9 @@ FILES = "open files with `ulimit -n 4096`"
     ("number", "todo"),
     [(errno.ENOSPC, "free some"), (errno.EMFILE, FILES), (errno.EROFS, "choose anoth")],
 )
-@pytest.mark.fault("findings", "open files, full disk", sees="What to do to save it.")
+@pytest.mark.fault(
+    "findings", "open files, full disk", sees="perfkit says how to save the finding."
+)
 def test_what_the_system_refuses_is_said_with_what_to_do(monkeypatch, number, todo):
     def refuse(*_, **__):
         raise OSError(number, os.strerror(number))
@@ -116,7 +110,7 @@ def test_what_the_system_refuses_is_said_with_what_to_do(monkeypatch, number, to
 
 
 @pytest.mark.fault(
-    "findings", "SIGKILL", sees="The file is whole, as it was or as it was to be."
+    "findings", "SIGKILL", sees="The file holds either the old finding or the new one."
 )
 def test_a_writer_that_is_killed_leaves_a_whole_file():
     lines = """

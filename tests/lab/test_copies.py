@@ -103,9 +103,7 @@ def test_what_a_learner_wrote_stays_until_it_has_another_name(root):
     assert (root / COPIES / "mine.ipynb").read_bytes() == mine
 
 
-@pytest.mark.fault(
-    "lab", "SIGKILL", sees="The next start makes the copies that are missing."
-)
+@pytest.mark.fault("lab", "SIGKILL", sees="The next start makes the missing copies.")
 def test_a_start_that_was_killed_is_gone_on_with(root, monkeypatch):
     written = []
 
@@ -142,7 +140,7 @@ def test_a_copy_that_is_no_notebook_any_more_stays(root):
     assert (root / COPIES / NAME).read_bytes() == b"\xffnotes"
 
 
-@pytest.mark.fault("lab", "two at once", sees="Each notebook has one copy.")
+@pytest.mark.fault("lab", "two at once", sees="Each notebook gets one copy.")
 def test_two_starts_at_once_make_each_copy_once(root):
     code = "import sys; from pathlib import Path; from perfkit.lab import *; "
     code += "refresh(Path(sys.argv[1]), Path(sys.argv[2]))"
@@ -158,9 +156,7 @@ def test_two_starts_at_once_make_each_copy_once(root):
 
 
 @pytest.mark.fault(
-    "lab",
-    "read-only",
-    sees="Make the folder one that you can write to, or copy it to one.",
+    "lab", "read-only", sees="perfkit asks for a folder that you can write to."
 )
 def test_where_nothing_can_be_written_the_sentence_names_the_remedy(root):
     (root / COPIES).touch()

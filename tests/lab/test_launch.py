@@ -36,7 +36,7 @@ def opened(monkeypatch, tmp_path, state):
     return opened
 
 
-@pytest.mark.fault("lab", "path", sees="The notebook is open.")
+@pytest.mark.fault("lab", "path", sees="The lab opens its first notebook.")
 def test_a_folder_with_a_space_is_shown_with_its_first_notebook(tmp_path, opened):
     notebooks = tmp_path / "my course" / "notebooks"
     notebooks.mkdir(parents=True)
@@ -82,9 +82,7 @@ def test_one_file_sets_the_budget_of_all_notebooks(
     assert capsys.readouterr().out == "The notebooks show recordings instead of runs.\n"
 
 
-@pytest.mark.fault(
-    "lab", "home", sees="Set XDG_STATE_HOME to a folder that you can write to."
-)
+@pytest.mark.fault("lab", "home", sees="perfkit asks you to set XDG_STATE_HOME.")
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, state):
     state.touch()
     with pytest.raises(BadFileError, match="XDG_STATE_HOME"):

@@ -140,7 +140,9 @@ def test_no_driver_is_none_and_a_sentence():
         assert GpuReader().sample() == {}
 
 
-@pytest.mark.fault("doctor", "GPU lost", sees="The card, with the driver's reason.")
+@pytest.mark.fault(
+    "doctor", "GPU lost", sees="The doctor lists the card as lost, and says why."
+)
 def test_a_card_that_is_gone_is_still_told_of_beside_the_other():
     _, (good, gone), why = described()["card_gone"]
     assert good.memory == 80 * 2**30

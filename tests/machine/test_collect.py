@@ -79,7 +79,7 @@ def test_a_computer_is_read_from_proc_and_sys(tmp_path, files, more, told):
     assert decode(encode(found), type=Machine) == found
 
 
-@pytest.mark.fault("doctor", "no /proc", sees="What can be known otherwise.")
+@pytest.mark.fault("doctor", "no /proc", sees="The doctor uses other sources instead.")
 def test_a_system_without_proc_is_still_described(tmp_path):
     mac = {"system": "Darwin", "mac_ver": ("15.1", (), ""), "processor": "arm"}
     small = System(cores=4, gigabytes=8, free=5)

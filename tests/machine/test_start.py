@@ -167,7 +167,7 @@ XLA = "SIGABRT while compiling something tiny with XLA; its last words: Unknown 
 @pytest.mark.fault(
     "doctor",
     "SIGKILL, SIGSEGV",
-    sees="By which signal TensorFlow's process ended, and while doing what.",
+    sees="The doctor names the signal, and says what TensorFlow was doing.",
 )
 def test_what_goes_wrong_is_said_and_what_was_told_kept(
     scripted, fault, problem, proofs
@@ -205,7 +205,9 @@ def test_what_is_no_tensorflow_is_said(how, problem, seconds):
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE])
-@pytest.mark.fault("doctor", "fork failure, open files", sees="Why none was started.")
+@pytest.mark.fault(
+    "doctor", "fork failure, open files", sees="The doctor says why no process starts."
+)
 def test_a_process_that_the_system_refuses_is_said(monkeypatch, number):
     refuse = Mock(side_effect=OSError(number, os.strerror(number)))
     monkeypatch.setattr(subprocess, "Popen", refuse)
@@ -213,7 +215,7 @@ def test_a_process_that_the_system_refuses_is_said(monkeypatch, number):
     assert started().problem == said
 
 
-@pytest.mark.fault("doctor", "kernel killed", sees="Nothing: that process ends.")
+@pytest.mark.fault("doctor", "kernel killed", sees="The doctor's process ends as well.")
 def test_the_process_ends_when_nobody_waits_for_it_any_more(tmp_path):
     (tmp_path / "tensorflow.py").write_text(
         "import threading; print('here', flush=True); threading.Event().wait()"

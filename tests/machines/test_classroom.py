@@ -103,9 +103,7 @@ def test_only_who_is_shown_to_be_slower_is_called_so(folder):
 
 
 @pytest.mark.fault(
-    "class",
-    "two at once",
-    sees="A passport that is half copied is a row that says so; the others load.",
+    "class", "two at once", sees="The class skips a half-copied passport and says so."
 )
 def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
     odd = places(folder, KINDS["finding"].sound)
@@ -118,7 +116,7 @@ def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
     assert problems(room.page()) == []
 
 
-@pytest.mark.fault("class", "full disk", sees="Why the page cannot be written.")
+@pytest.mark.fault("class", "full disk", sees="perfkit asks you to free some space.")
 def test_a_page_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
     room = perfkit.classroom(folder)
     # It never takes the place of a passport.
@@ -170,7 +168,7 @@ def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
     shown.check(texts, [room._repr_html_()], [room.page()])
 
 
-@pytest.mark.fault("class", "path", sees="The class, as in any other folder.")
+@pytest.mark.fault("class", "path", sees="perfkit writes the page as usual.")
 def test_the_command_makes_the_page_in_any_folder(folder, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     odd = folder / "mein ärger 数据"

@@ -115,7 +115,7 @@ def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage
 
 
 @pytest.mark.fault(
-    "doctor", "full disk", sees="What was measured is shown, and that it was not kept."
+    "doctor", "full disk", sees="The doctor says that its numbers were not saved."
 )
 def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     stage.unsaved = "It is full. In a notebook it is still there: save it again."

@@ -139,7 +139,9 @@ def test_an_error_is_one_sentence_and_it_runs_again(house, panel, error, said):
     assert panel.result().timings
 
 
-@pytest.mark.fault("panel", "fork failure", sees="Close programs, then press again.")
+@pytest.mark.fault(
+    "panel", "fork failure", sees="The panel asks you to close other programs."
+)
 def test_without_a_thread_it_says_so_and_can_be_pressed_again(panel):
     refuse = Mock(side_effect=RuntimeError("can't start new thread"))
     with pytest.MonkeyPatch.context() as patched:
@@ -154,7 +156,9 @@ def test_without_a_thread_it_says_so_and_can_be_pressed_again(panel):
     assert panel.result().parameters == {"size": 500}
 
 
-@pytest.mark.fault("panel", "full disk", sees="The verdict, and that it was not saved.")
+@pytest.mark.fault(
+    "panel", "full disk", sees="The panel shows the verdict, and says it isn't saved."
+)
 def test_a_finding_that_could_not_be_saved_is_shown_and_that_is_said(
     panel, monkeypatch
 ):

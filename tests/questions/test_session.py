@@ -61,9 +61,7 @@ def test_a_run_tells_what_happens_and_its_file_is_whole_after_every_trial(heard)
 
 
 @pytest.mark.fault(
-    "findings",
-    "SIGKILL",
-    sees="The finding is there as of the last round, and says that it was broken off.",
+    "findings", "SIGKILL", sees="The file holds the run so far, and says it broke off."
 )
 def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     events = Session(Loops(), budget=6, folder=tmp_path).events()
@@ -126,11 +124,9 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path, monkeypatch):
 
 
 @pytest.mark.fault(
-    "launcher",
-    "two at once",
-    sees="The second run waits, and says for whom and how long.",
+    "launcher", "two at once", sees="The second run waits, and says for how long."
 )
-@pytest.mark.fault("findings", "two at once", sees="Each run has a file of its own.")
+@pytest.mark.fault("findings", "two at once", sees="Each run writes its own file.")
 def test_two_runs_at_once_measure_one_after_the_other(tmp_path):
     sessions = [Session(Loops(), budget=2, folder=tmp_path) for _ in range(2)]
     told = []

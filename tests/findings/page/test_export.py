@@ -124,7 +124,7 @@ def test_a_page_is_not_put_where_it_does_not_belong(place, said, notebook):
     ],
 )
 @pytest.mark.fault(
-    "export", "full disk, open files", sees="What to do; the old page stays."
+    "export", "full disk, open files", sees="The old page stays; perfkit names a fix."
 )
 def test_a_page_that_cannot_be_written_leaves_the_old_one_and_no_rest(
     notebook, tmp_path, monkeypatch, number, todo
@@ -150,7 +150,7 @@ export(sys.argv[1], sys.argv[2])
 """
 
 
-@pytest.mark.fault("export", "SIGKILL", sees="The old page stays.")
+@pytest.mark.fault("export", "SIGKILL", sees="The old page stays as it was.")
 def test_a_page_whose_making_is_killed_leaves_the_old_one(saved, tmp_path):
     target = tmp_path / "page.html"
     target.write_text("the old page")

@@ -57,9 +57,11 @@ REFUSED = {
 
 @pytest.mark.parametrize(("said", "maker"), REFUSED.items(), ids=REFUSED)
 @pytest.mark.fault(
-    "script", "memory limit", sees="What it raised, MemoryError, with its own lines."
+    "script", "memory limit", sees="perfkit shows the MemoryError and your own lines."
 )
-@pytest.mark.fault("script", "full disk", sees="What it raised, with its own lines.")
+@pytest.mark.fault(
+    "script", "full disk", sees="perfkit shows the error and your script's own lines."
+)
 def test_what_cannot_be_trained_is_refused_in_a_sentence(said, maker):
     notes = looked(maker).notes
     assert said in notes[PROBLEM]
@@ -79,12 +81,10 @@ ENDED = {
 
 @pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=ENDED)
 @pytest.mark.fault(
-    "script",
-    "SIGKILL",
-    sees="By which signal it ended, and that the system does that for memory.",
+    "script", "SIGKILL", sees="perfkit names the signal, and suspects a lack of memory."
 )
 @pytest.mark.fault(
-    "script", "SIGSEGV", sees="By which signal it ended, with its last words."
+    "script", "SIGSEGV", sees="perfkit names the signal and the last printed line."
 )
 def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
     running = looked(maker)
@@ -164,7 +164,7 @@ FILES = {
 }
 
 
-@pytest.mark.fault("script", "path", sees="Its diagnosis, as in any other folder.")
+@pytest.mark.fault("script", "path", sees="The diagnosis works as in any other folder.")
 def test_a_file_is_run_like_an_import_beside_its_neighbours(tmp_path):
     tmp_path /= "mein ärger 数据"
     tmp_path.mkdir()

@@ -394,9 +394,7 @@ def test_where_nothing_can_be_sealed_a_training_is_guarded_and_that_is_said_befo
 
 @pytest.mark.skipif("not has_layers()", reason="this system has no layers for users")
 @pytest.mark.fault(
-    "script",
-    "read-only",
-    sees="What it raises where a folder is closed to it, with its own lines.",
+    "script", "read-only", sees="The write fails, and perfkit shows the script's error."
 )
 def test_a_folder_with_another_disk_in_it_is_closed_and_what_is_beside_covered(
     tmp_path,

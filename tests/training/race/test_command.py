@@ -127,7 +127,7 @@ def test_the_code_says_whether_it_is_worse(opened, known, code, code_of_check):
 
 
 @pytest.mark.fault(
-    "race", "full disk", sees="The verdict, and that the finding could not be saved."
+    "race", "full disk", sees="perfkit shows the verdict, and says it isn't saved."
 )
 def test_a_full_disk_costs_the_file_and_not_the_verdict(opened, capsys):
     opened(unsaved="The finding could not be saved: no space.")

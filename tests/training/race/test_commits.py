@@ -148,7 +148,7 @@ def test_what_is_no_commit_is_refused_and_leaves_nothing(
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
+@pytest.mark.fault("race", "path", sees="The race works as in any other folder.")
 def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temporary):
     top = tmp_path / "mein ärger\nhere"
     write(top, train_py=SCRIPT)
@@ -198,14 +198,8 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.fault(
-    "race",
-    "SIGKILL",
-    sees="Nothing: the next race removes the files of a commit that were left.",
-)
-@pytest.mark.fault(
-    "race", "two at once", sees="Of a race that goes on nothing is removed."
-)
+@pytest.mark.fault("race", "SIGKILL", sees="The next race removes its leftover files.")
+@pytest.mark.fault("race", "two at once", sees="No race removes the other's files.")
 def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
     repository, take, temporary
 ):
