@@ -31,6 +31,8 @@ _DIGITS = 10
 _GOES = {kind: f"goes into {kind} at" for kind in KINDS}
 _GOES |= {INPUT: "the model waits for input from"}
 _GOES |= {SET_UP: "goes into set-up and tracing at"}
+# Of a line whose steps nobody traced.
+_PASSES = "passes in steps at"
 # Operations of a step that are too many to be a model's own.
 _MANY = 500
 # Weights of one variable whose update takes time by itself.
@@ -85,7 +87,9 @@ def verdict(account: Account) -> Verdict:
     else:
         top = account.lines[0]
         share = units.percent(account.share(top.total_s))
-        headline = f"{share} of the time {_GOES[top.kind]} {top.where}."
+        untraced = account.untraced and top.kind == COMPUTING
+        goes = _PASSES if untraced else _GOES[top.kind]
+        headline = f"{share} of the time {goes} {top.where}."
         much = "Nothing that usually slows a line is seen there: look at its code."
         costs = "`perfkit diagnose` measures what its work costs"
         remedy = f"{costs}, if it can be left out."

@@ -226,6 +226,8 @@ NEAR = [
     ("files-read-again", of(but(FILES, seconds={"Python": 1.0}))),
     ("python-between-steps", of(calling(OWN, ("fit", 1, 5.0)))),
     ("python-between-steps", of(but(OWN, parts=("callback Logger",)))),
+    ("python-between-steps", of(OWN, updates=0)),
+    ("files-read-again", of(FILES, updates=0)),
 ]
 
 

@@ -53,6 +53,7 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
 def test_what_a_reader_must_know_is_a_warning(fields, said):
     (warning,) = verdict(account(HOT, **fields)).warnings
     assert warning.startswith(said)
+    assert "in steps" in account(line(computing=9.0), untraced="x").verdict.headline
     assert verdict(account(HOT)).warnings == ()
     assert verdict(account(HOT, updates=7, ended=True)).warnings == ()
 

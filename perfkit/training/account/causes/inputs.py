@@ -213,7 +213,7 @@ def _calls(id: str, names: str, *, share: float = WORTH, do: str, fix: str) -> C
 
     def find(view: View) -> Iterator[Evidence]:
         lines = view.mostly_calling(names)
-        if lines and view.share(*lines) >= share:
+        if view.account.updates and lines and view.share(*lines) >= share:
             lines.sort(key=lambda line: -line.total_s)
             first = f"`{lines[0].calls[0].name}` at {lines[0].where}"
             yield view.spent(*lines[:4], on=f"{first}, between the steps")
@@ -260,6 +260,7 @@ def _python_between_steps(view: View) -> Iterator[Evidence]:
         for line in view.account.lines
         if line.kind == PYTHON and not line.find_call(*_KERAS) and not line.parts
     ]
-    if lines and view.share(*lines) >= _MOST:
+    # Of a script that has not trained yet, this is its set-up.
+    if view.account.updates and lines and view.share(*lines) >= _MOST:
         most = f"most of it at {lines[0].where}"
         yield view.spent(*lines[:6], on=f"your own Python between the steps, {most}")
