@@ -162,6 +162,7 @@ class RaceSession(Session):
             budget=self._budget,
             seed=self._seed,
             choose=functools.partial(choose_variants, race, worse=self._worse),
+            least_rounds=LEAST_ROUNDS,
             **options,
         )
 
