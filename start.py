@@ -54,6 +54,8 @@ WINDOWS = os.name == "nt"
 STEPS = 1
 OLDEST, NEWEST = (3, 11), (3, 13)
 OLDEST_UV = (0, 5)
+# The first that takes `--platform` several times.
+OLDEST_PIP = (20, 3)
 # TensorFlow's own pair: the plain wheel, and the same wheel with NVIDIA's libraries
 # beside it (`tensorflow[and-cuda]`); and its wheel for CPUs alone, half as large, where
 # there is one (`tensorflow-cpu`). The number is what the environment takes on disk.
@@ -230,7 +232,7 @@ def fail(sentence: str, code: int) -> int:
 def set_up(asked: str | None, source: Path | None = None, *, tests: bool) -> None:
     """Bring ``.venv`` to what the locks say; nothing to do is the common case."""
     if source and not asked:
-        asked = "slim"
+        asked = build_in(source)
     if complete(*choose(asked), tests=tests):
         return
     OWN.mkdir(exist_ok=True)
@@ -340,6 +342,17 @@ def here() -> str:
     return f"{system}-{platform.machine()}"
 
 
+def build_in(source: Path) -> str:
+    """Which build a bundle has the wheels of, for this machine."""
+    wheels = source.glob(f"{here()}-3.*/*.whl")
+    packages = {path.name.partition("-")[0] for path in wheels}
+    if "nvidia_cublas_cu12" in packages:
+        return "gpu"
+    # Where there is no wheel for CPUs alone, both builds are the same.
+    is_slim = "tensorflow_cpu" in packages or "tensorflow" not in packages
+    return "slim" if is_slim else "cpu"
+
+
 def held_for_this(source: Path) -> Path:
     """The folder of a bundle for this machine; its name ends in a Python's version."""
     kinds = sorted(source.resolve().glob(f"{here()}-3.*"))
@@ -380,6 +393,12 @@ def bundle(options: argparse.Namespace) -> None:
         raise Problem(f"{folder} holds something else; give a new folder")
     if system not in SYSTEMS:
         raise Problem(f"TensorFlow has no build for {system}; choose with --for")
+    if version_of(sys.executable, "-m", "pip") < OLDEST_PIP:
+        raise Problem(
+            "A bundle needs pip 20.3 or newer for this Python; install it, for example "
+            "with `sudo apt install python3-pip`, or update it with `python3 -m pip "
+            "install --upgrade pip`"
+        )
     python = "{}.{}".format(*(sys.version_info if suits() else NEWEST))
     kind = folder / f"{system}-{python}"
     kind.mkdir(parents=True, exist_ok=True)
@@ -481,11 +500,12 @@ def unpack_uv(kind: Path, private: Path) -> None:
     private.chmod(0o755)
 
 
-def version_of(uv: str) -> tuple[int, ...]:
-    """The version of an executable; (0,) where it does not run."""
+def version_of(*command: str) -> tuple[int, ...]:
+    """The version of uv or pip; (0,) where it does not run."""
     with contextlib.suppress(OSError):
-        answer = subprocess.run([uv, "--version"], capture_output=True, text=True)
-        if found := re.match(r"uv (\d+)\.(\d+)", answer.stdout):
+        asking = [*command, "--version"]
+        answer = subprocess.run(asking, capture_output=True, text=True)
+        if found := re.match(r"(?:uv|pip) (\d+)\.(\d+)", answer.stdout):
             return tuple(map(int, found.groups()))
     return (0,)
 

@@ -170,8 +170,8 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
     _add_name(parser, arguments)
     budget = (
-        "seconds to spend on measuring (60, or 180 with a GPU); preparing data takes "
-        "extra time"
+        "seconds to spend on measuring, at most 7200 (60, or 180 with a GPU); "
+        "preparing data takes extra time"
     )
     _add_run_options(parser, budget)
 

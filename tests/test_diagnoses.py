@@ -32,6 +32,7 @@ def scripted(monkeypatch, here):
         (lambda: None, {"budget": "soon"}, "give the seconds"),
         (lambda: None, {"budget": 3}, "The budget is 3"),
         (lambda: None, {"seed": -1}, "seed is -1"),
+        (lambda: None, {"seed": 2**32}, "a whole number from 0 to 4294967295"),
         # What is no training.
         (3, {}, "takes a function"),
     ],

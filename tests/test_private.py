@@ -105,10 +105,7 @@ def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, r
 
 @pytest.mark.parametrize(
     ("prefix", "inside"),
-    [
-        (launchers._FOLDER, launchers.worker.LOG),
-        (commits._PREFIX, commits._LOCK),
-    ],
+    [(launchers._FOLDER, launchers.worker.LOG), (commits._PREFIX, commits._LOCK)],
 )
 def test_what_another_left_is_left_alone(
     prefix, inside, everywhere, monkeypatch, request

@@ -22,6 +22,8 @@ UV_FILES = REPOSITORY / "tests" / "setup" / "machine" / "uv"
 FAKE_PIP = f"""
 import shutil, sys
 from pathlib import Path
+if "--version" in sys.argv:
+    print("pip 20.3 from here")
 if "download" in sys.argv:
     (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
 if "install" in sys.argv:
@@ -339,6 +341,14 @@ def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
 def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
     bundled(checkout, folder)
     kind = folder / f"{start.here()}-{MINE}"
+    for package, build in {
+        "six": "slim",
+        "tensorflow": "cpu",
+        "tensorflow_cpu": "slim",
+        "nvidia_cublas_cu12": "gpu",
+    }.items():
+        (kind / f"{package}-1.0-py3-none-any.whl").touch()
+        assert start.build_in(folder) == build
     with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
         wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
     (checkout.machine / "uv").unlink()
@@ -350,7 +360,7 @@ def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
         line for line in (private / "asked").read_text().splitlines() if "venv" in line
     )
     assert f"--python {MINE} " in venv
-    assert packages.endswith("locks/slim.txt")
+    assert packages.endswith("locks/gpu.txt")
     assert (checkout.root / ".setup" / "python" / "cpython").is_dir()
     # Done once, it is there without the bundle.
     shutil.rmtree(folder)
@@ -370,6 +380,10 @@ def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
     (folder / f"{start.here()}-3.12").mkdir()
     (checkout.machine / "uv").unlink()
     assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not complete")
+    for pip in ("raise ImportError('No module named pip')", "print('pip 20.2.4')"):
+        checkout.with_pip = with_pip(checkout, f"{pip}; raise SystemExit")
+        result = bundled(checkout, folder / "new")
+        assert_one_sentence(result, "needs pip 20.3 or newer", "install --upgrade")
 
 
 def test_a_step_that_does_not_begin_in_time_is_ended(monkeypatch, tmp_path):

@@ -64,6 +64,7 @@ class Measurement:
         notes: What ``prepare`` told, by name, and what was known of the machine's
             ``spread`` before.
         baseline: The variant that the control repeats.
+        least_rounds: No comparison of fewer rounds claims a difference.
     """
 
     variants: tuple[Variant, ...]
@@ -71,6 +72,7 @@ class Measurement:
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     baseline: str = ""
+    least_rounds: int = 1
 
     def trials_of(self, variant: str) -> tuple[Trial, ...]:
         """The trials of one variant, whatever their outcome."""
@@ -125,11 +127,9 @@ class Measurement:
             rounds, self._usual, self.noise_floor, max(1, len(self._compared))
         )
         # A single turn shows nothing of how turns differ.
-        return compared.after(2 if rounds.single else 1)
+        return compared.after(max(self.least_rounds, 2 if rounds.single else 1))
 
-    def fastest(
-        self, among: tuple[str, ...] = (), *, rounds: int = 1
-    ) -> tuple[Timing, ...]:
+    def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
         """The fastest variant, then those it is not shown to beat; best rate first.
 
         Not all are in every round, and rounds differ: a rate is that of the baseline
@@ -138,7 +138,6 @@ class Measurement:
 
         Args:
             among: Only these variants; empty for all.
-            rounds: Nothing is shown in fewer of them.
         """
         ranked = sorted(
             (t for t in self.timings if not among or t.variant in among),
@@ -147,7 +146,7 @@ class Measurement:
         )
         if not ranked:
             return ()
-        faster = [t for t in ranked if self._beats(t, rounds)]
+        faster = [t for t in ranked if self._beats(t)]
         best, *rivals = faster or ranked
         for rival in rivals:
             compared = self.compare(rival.variant, best.variant)
@@ -156,9 +155,9 @@ class Measurement:
         ties = (t for t in ranked if t is not best and self._ties(best, t))
         return (best, *ties)
 
-    def _beats(self, timing: Timing, rounds: int) -> bool:
+    def _beats(self, timing: Timing) -> bool:
         compared = self.compare(timing.variant, self.baseline)
-        return compared is not None and compared.after(rounds).verdict == "faster"
+        return compared is not None and compared.verdict == "faster"
 
     def _rate_in_common(self, timing: Timing) -> float:
         common = self.timing(self.baseline)

@@ -39,6 +39,8 @@ OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
 # Every so many samples: the speed of a core, and what costs the system more to tell.
 _CORE_SPEED_EVERY = 2
 _SLOW_EVERY = 5
+# Of an hour; a file has no room for those of a day, above all with several GPUs.
+_MOST = 18_000
 # A call that a system does not have is an AttributeError or a NotImplementedError.
 _READINGS = (
     *(OSError, psutil.Error, ValueError, KeyError, IndexError),
@@ -236,7 +238,11 @@ def _memory(process: psutil.Process) -> int:
 def to_columns(
     samples: Sequence[dict[str, float]],
 ) -> dict[str, tuple[float | None, ...]]:
-    """The readings of all samples by their names, as ``Finding.samples`` holds them."""
+    """The readings of all samples by their names, as ``Finding.samples`` holds them.
+
+    Those of a longer run lie further apart.
+    """
+    samples = samples[:: 1 + len(samples) // _MOST]
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}
     # A core's speed is told as a share of the fastest seen, which only the end knows.

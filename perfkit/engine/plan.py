@@ -167,6 +167,7 @@ class Plan:
         runs: Where each trial is a run that ends by itself: how many of each are
             wanted. Where the budget holds fewer with the control, that is left out. 0
             for trials that are ended once they have shown their rate.
+        least_rounds: As of ``Measurement``.
         ready_s: Seconds until the baseline was ready where it has been run before; 0.0
             where nobody knows. What takes several times as long is taken to hang.
     """
@@ -186,6 +187,7 @@ class Plan:
     spread: Spread = field(default_factory=Spread)
     twice: bool = True
     runs: int = 0
+    least_rounds: int = 1
     ready_s: float = 0.0
 
 

@@ -114,6 +114,7 @@ class Run:
             samples=to_columns(self._samples),
             notes=self._notes | self.plan.spread.as_note(),
             baseline=self.plan.baseline,
+            least_rounds=self.plan.least_rounds,
         )
 
     def events(self) -> Iterator[Event]:

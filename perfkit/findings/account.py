@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from perfkit.findings.record import Replayable
-from perfkit.findings.report import Verdict
+from perfkit.findings.record import Answer
 from perfkit.findings.text import place_in_words
 
 # What a second went into. What no line explains is ``elsewhere``.
@@ -198,7 +197,7 @@ class Growth:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Account(Replayable):
+class Account(Answer):
     """Where the seconds of a script went, by line, in the time that it was looked at.
 
     Attributes:
@@ -230,7 +229,6 @@ class Account(Replayable):
     schema: Literal[1] = 1
     kind: Literal["account"] = "account"
     training: str
-    verdict: Verdict
     wall_s: float
     once_s: float = 0.0
     elsewhere_s: float = 0.0

@@ -1,6 +1,7 @@
 """What a person reads of an account: the answer, the user's own lines, and the rest."""
 
 import itertools
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from perfkit.findings.account import (
     Tip,
 )
 from perfkit.findings.report import Fold, Listing, Report, Row, Table, Verdict
-from perfkit.findings.text import minute, one_line, paragraphs
+from perfkit.findings.text import is_file, minute, one_line, paragraphs
 
 _TIPS, _LINES = "What usually helps with these lines", "Every line, in numbers"
 # Lines below this share of what repeats are folded.
@@ -127,6 +128,9 @@ def warnings(account: Account) -> Iterator[str]:
 @records.report.register
 def report(account: Account) -> Report:
     """Lay an account out."""
+    command = f"perfkit.lines({account.training})"
+    if is_file(account.training):
+        command = shlex.join(["perfkit", "lines", account.training])
     return Report(
         verdict=account.verdict,
         question=f"Where does the time of {account.training} go?",
@@ -134,7 +138,7 @@ def report(account: Account) -> Report:
         listing=listing(account),
         besides=tuple(_besides(account)),
         folds=folds(account),
-        repeat=f"Repeat it: `perfkit lines {account.training}`.",
+        repeat=f"Repeat it: `{command}`.",
         foot=(f"Seen on {account.machine.summary}, {minute(account.recorded)}.",),
         path=account.path,
     )

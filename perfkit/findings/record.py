@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 from perfkit.engine.statistics import Comparison, Timing
 from perfkit.engine.trial import Trial
@@ -122,6 +122,18 @@ class Replayable(Saved):
         return f"Recorded on {minute(self.recorded)}, {where}; not run here."
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Answer(Replayable):
+    """What says in a verdict what to do."""
+
+    verdict: Verdict
+
+    def as_recording(self) -> Self:
+        """A copy that says what it is, as its verdict does where it is shown alone."""
+        copy = replace(self, replayed=True)
+        return replace(copy, verdict=replace(self.verdict, stamp=copy.stamp))
+
+
 class Picture(Protocol):
     """A chart, as a page needs it."""
 
@@ -138,10 +150,9 @@ def pictures(document: Replayable) -> Iterator[Picture]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Charted(Replayable):
+class Charted(Answer):
     """What ran in trials; a notebook shows its first chart beneath its answer."""
 
-    verdict: Verdict
     trials: tuple[Trial, ...]
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     timings: tuple[Timing, ...]
@@ -221,11 +232,6 @@ class Finding(Charted):
 
     # A finding is worked out once however many tables and charts ask about it.
     __hash__ = object.__hash__
-
-    def as_recording(self) -> "Finding":
-        """A copy that says what it is, as its verdict does where it is shown alone."""
-        copy = replace(self, replayed=True)
-        return replace(copy, verdict=replace(self.verdict, stamp=copy.stamp))
 
     @property
     def ended_early(self) -> str:

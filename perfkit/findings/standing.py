@@ -162,12 +162,7 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     if not isinstance(sides, list | tuple):
         return rows
     unit = "runs" if counts_runs(finding) else "examples"
-    return tuple(
-        replace(side, unit=unit, comparison=compared and compared.after(LEAST_ROUNDS))
-        for side in rows
-        for compared in [side.comparison]
-        if side.variant in sides
-    )
+    return tuple(replace(row, unit=unit) for row in rows if row.variant in sides)
 
 
 def rate(standing: Standing) -> str:
@@ -219,7 +214,8 @@ def measurement(finding: Finding) -> Measurement:
     """What the engine knew at the end of the run, from the finding alone.
 
     What the run said of two variants stands, although a file does not hold all that it
-    was worked out from: so a chart, a table and a sentence never say two numbers.
+    was worked out from: so a chart, a table and a sentence never say two numbers. An
+    old file of a race claims more than its rounds show.
     """
     against = {c.variant: c.baseline for c in finding.comparisons}
     variants = tuple(
@@ -233,15 +229,17 @@ def measurement(finding: Finding) -> Measurement:
         samples=finding.samples,
         notes=finding.notes,
         baseline=finding.baseline,
+        least_rounds=LEAST_ROUNDS if SIDES in finding.parameters else 1,
     )
+    judged = (c.after(result.least_rounds) for c in finding.comparisons)
     # In the place of what would be worked out anew; no copy with other trials has it.
-    vars(result)["comparisons"] = finding.comparisons
+    vars(result)["comparisons"] = tuple(judged)
     return result
 
 
 def _timed_standings(finding: Finding) -> Iterator[Standing]:
-    comparisons = {c.variant: c for c in finding.comparisons}
     groups, measured = _groups(finding), measurement(finding)
+    comparisons = {c.variant: c for c in measured.comparisons}
     limits = _limits(finding, groups)
     for name, timing in {timing.variant: timing for timing in finding.timings}.items():
         group = groups[name]

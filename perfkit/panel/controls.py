@@ -19,7 +19,7 @@ from perfkit.training.diagnose.diagnose import AUTO, in_seconds
 # A wider range has no place for a thumb that is moved by hand.
 _SLIDER_REACH = 100.0
 _ROWS = 7
-_BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
+_BUDGET = Range(1, Experiment.longest_s, unit="s", help="Seconds to spend on measuring")
 # In ipywidgets 7, which Colab has, only buttons know the other name.
 _TOOLTIP = "tooltip" if hasattr(widgets.Text, "tooltip") else "description_tooltip"
 _GUESS = "The fastest variant, or its speed-up over the baseline, such as 3x"

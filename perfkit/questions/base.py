@@ -42,6 +42,7 @@ class Experiment:
         needs: Libraries without which no variant can run, by import name.
         in_turns: Whether the trials of a round may take turns; False if they would
             disturb each other, for example by filling the memory.
+        longest_s: The largest budget whose finding a file can hold.
         choices: The ``verdicts.Choice`` of each variant that a reader may choose, by
             name.
         function: Only where it takes a function of the reader's: that one, or None.
@@ -50,6 +51,7 @@ class Experiment:
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     in_turns: ClassVar[bool] = True
+    longest_s: ClassVar[float] = 7200
     choices: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:

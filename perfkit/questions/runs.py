@@ -214,9 +214,11 @@ def default_budget(usual: float | None = None) -> float:
 
 
 def check_seed(seed: int | None) -> None:
-    """Raise ``BadParameterError`` for what is no whole number from 0."""
-    if seed is not None and (not isinstance(seed, int) or seed < 0):
-        raise BadParameterError(f"seed is {seed!r}; give a whole number, 0 or more.")
+    """Raise ``BadParameterError`` for what NumPy and Keras take for no seed."""
+    if seed is not None and (not isinstance(seed, int) or not 0 <= seed < 2**32):
+        raise BadParameterError(
+            f"seed is {seed!r}; give a whole number from 0 to {2**32 - 1}."
+        )
 
 
 def seconds(name: str, value: float | str) -> float:

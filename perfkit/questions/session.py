@@ -148,7 +148,7 @@ class Session(Measurer[Finding]):
         folder: Path | None = None,
         early: bool = False,
     ) -> None:
-        check_budget(budget, 1.0)
+        check_budget(budget, 1.0, experiment.longest_s)
         super().__init__(budget, seed, folder)
         for library in experiment.needs:
             if library == "tensorflow":
@@ -250,11 +250,13 @@ class Session(Measurer[Finding]):
         )
 
 
-def check_budget(budget: float, minimum: float) -> None:
-    """Raise ``BadParameterError`` for fewer seconds than ``minimum``, or over a day."""
-    if not minimum <= budget <= 86_400:
+def check_budget(
+    budget: float, least: float, longest: float = Experiment.longest_s
+) -> None:
+    """Raise ``BadParameterError`` unless it lies between the two, both included."""
+    if not least <= budget <= longest:
         raise BadParameterError(
-            f"The budget is {budget!r}; give seconds from {minimum:.0f} to 86400."
+            f"The budget is {budget!r}; give seconds from {least:.0f} to {longest:.0f}."
         )
 
 

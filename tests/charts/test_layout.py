@@ -1,13 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfkit.charts.layout import (
-    OWN,
-    even_ticks,
-    layout,
-    limits,
-    log_ticks,
-)
+from perfkit.charts.layout import OWN, even_ticks, layout, limits, log_ticks
 from perfkit.findings.standing import Guess, Standing, standings
 from tests.findings.made import finding
 

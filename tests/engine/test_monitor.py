@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from perfkit.engine import monitor as measure_monitor
-from perfkit.engine.monitor import Monitor, core_speed
+from perfkit.engine.monitor import Monitor, core_speed, to_columns
 
 # What is absent without each of these readings.
 LOST = {
@@ -122,3 +122,8 @@ def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
     without.start(0)
     without.stop()
     assert without.take() == []
+
+
+def test_a_run_of_many_hours_keeps_as_many_samples_as_a_file_holds():
+    kept = to_columns([{"t": float(second)} for second in range(40_000)])["t"]
+    assert (kept[:3], kept[-1]) == ((0.0, 3.0, 6.0), 39_999.0)

@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfkit.engine.measurement import (
-    CONTROL,
-    Measurement,
-    Variant,
-    line,
-    pay_back,
-)
+from perfkit.engine.measurement import CONTROL, Measurement, Variant, line, pay_back
 from perfkit.engine.steady import steady
 from tests.findings.made import completed
 

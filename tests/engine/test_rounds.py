@@ -39,6 +39,9 @@ def test_a_known_difference_comes_out_with_its_size():
     assert comparison.verdict == "slower"
     assert comparison.ratio == pytest.approx(1 / 1.5, rel=0.01)
     assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+    scripts = {"base": Script(0.03), "slow": Script(0.045)}
+    (doubted,) = measured(scripts, budget=20, least_rounds=99).comparisons
+    assert doubted.verdict == "too noisy to say"
     # Ties are told from the fastest.
     scripts = {"base": Script(0.06), "a": Script(jitter=0.2), "b": Script(jitter=0.2)}
     assert {t.variant for t in measured(scripts, budget=30).fastest()} == {"a", "b"}

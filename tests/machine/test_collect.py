@@ -9,11 +9,7 @@ import pytest
 from msgspec.json import decode, encode
 
 from perfkit.errors import BadParameterError
-from perfkit.machine.collect import (
-    bytes_fetched,
-    disk,
-    drop_cached_file,
-)
+from perfkit.machine.collect import bytes_fetched, disk, drop_cached_file
 from perfkit.machine.record import Busy, Driver, Gpu, Machine
 from tests.machine import trees
 from tests.machine.trees import (
@@ -93,7 +89,7 @@ def test_a_system_without_proc_is_still_described(tmp_path):
 def test_no_machine_tells_whose_it_is(tmp_path):
     """Its user, host and folders stand in every place that they can stand in."""
     files = computer(model="Xeon of ada on engine") | {
-        "proc/self/cgroup": "0::/user.slice/ada.slice\n",
+        "proc/self/cgroup": "0::/user.slice/ada.slice\n"
     }
     variables = {
         "HOME": "/home/ada",

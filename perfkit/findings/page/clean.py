@@ -212,7 +212,8 @@ def clean(markup: str, pictures: Pictures, alt: str = "") -> Markup:
         return Markup('<p class="missing">This part is too large to show.</p>')
     # The corner of a DataFrame heads nothing.
     markup = _EMPTY_HEADING.sub(r"<td\1></td>", markup)
-    cleaned = printable(_CLEANER.clean(markup))
+    # What cannot be encoded goes first, what an entity stood for at last.
+    cleaned = printable(_CLEANER.clean(printable(markup)))
     reusable = set(_DRAWN.findall(cleaned))
     cleaned = _USE.sub(lambda use: use[0] if use[1] in reusable else "", cleaned)
 

@@ -266,7 +266,7 @@ _LANGUAGES = {"python", "py", "bash", "sh"}
 def markdown(text: str, pictures: Pictures) -> Markup:
     """Turn the Markdown of a notebook into HTML for a page, as ``clean`` leaves it."""
     if len(text) > _LONGEST_MARKDOWN:
-        return Markup("<pre>{}</pre>").format(text[:_LONGEST_MARKDOWN])
+        return Markup("<pre>{}</pre>").format(printable(text[:_LONGEST_MARKDOWN]))
     html = MarkdownWithMath(renderer=_Renderer(escape=False)).render(text)
     return clean(html, pictures, alt="Picture")
 

@@ -106,7 +106,7 @@ def open_lines(
     make = maker(training, arguments, read=whole_script)
     if where := replay_from(replay):
         accounts = recordings_of(name_of(make), digest(make), where, Account)
-        return replace(max(accounts, key=lambda a: a.recorded), replayed=True)
+        return max(accounts, key=lambda a: a.recorded).as_recording()
     spent_s = collect.USUAL_S
     if budget is not None:
         spent_s = max(_LEAST_S, seconds("budget", budget))

@@ -442,7 +442,7 @@ class Replay(Keeper[Diagnosis]):
         super().__init__(folder)
         self.variants: list[str] = []
         self.budget = recorded.budget_s
-        self._shown = replace(recorded, replayed=True, guess=guess)
+        self._shown = replace(recorded.as_recording(), guess=guess)
 
     def events(self) -> Generator[Event]:
         """Show the recording, and tell what it is."""

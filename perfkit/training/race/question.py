@@ -122,7 +122,7 @@ class Race(Experiment):
                 next="Look at how the trials ended, or give the race more seconds.",
             )
         sides = tuple(side.name for side in self.sides)
-        fastest, *_ = measured.fastest(sides, rounds=LEAST_ROUNDS)
+        fastest, *_ = measured.fastest(sides)
         best = next((s for s in comparable if s.name == fastest.variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
         nearest = best or max(comparable, key=lambda side: rates[side.name])
@@ -131,8 +131,7 @@ class Race(Experiment):
         if len(rivals) > 1 and best is None:
             names = ", ".join(side.name for side in comparable)
             size = verdict.much and f"Nearest is {nearest.name}: {lower(verdict.much)}"
-            compared = filter(None, self.compare(measured))
-            verdicts = {c.after(LEAST_ROUNDS).verdict for c in compared}
+            verdicts = {c.verdict for c in self.compare(measured) if c}
             shown = "None of these is shown to be faster"
             if verdicts == {"slower"}:
                 shown = "All are slower"
@@ -151,7 +150,6 @@ class Race(Experiment):
         """Compare one side with the baseline."""
         compared = measured.compare(side.name, self.baseline)
         assert compared
-        compared = compared.after(LEAST_ROUNDS)
         name, baseline = side.name, self.baseline
         differ = self.differences(side, measured)
         rates = self._rates(compared, measured)

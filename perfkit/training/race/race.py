@@ -72,7 +72,7 @@ class RaceSession(Session):
         **options: Any,
     ) -> None:
         if budget is not None:
-            check_budget(budget, LEAST_BUDGET_S)
+            check_budget(budget, LEAST_BUDGET_S, race.longest_s)
         if worse is not None and not (isinstance(worse, float) and 0 < worse < 1):
             raise BadParameterError(
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."
@@ -162,6 +162,7 @@ class RaceSession(Session):
             budget=self._budget,
             seed=self._seed,
             choose=functools.partial(choose_variants, race, worse=self._worse),
+            least_rounds=LEAST_ROUNDS,
             **options,
         )
 

@@ -48,6 +48,8 @@ class WholeRace(Race):
 
     # Where no control was run the intervals decide alone.
     noise: ClassVar[float | None] = 1.0
+    # A run of a script is a single tick.
+    longest_s: ClassVar[float] = 86_400
 
     auto: bool = field(default=False, metadata=NOT_ASKED)
 

@@ -13,6 +13,7 @@ from tests.findings.page.books import (
     PNG,
     book,
     code,
+    error,
     printed,
     result,
     widget,
@@ -58,6 +59,11 @@ def test_exporting_runs_nothing_and_reads_odd_notebooks(page, tmp_path):
     trap = tmp_path / "ran"
     page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
     assert not trap.exists()
+    # Half a surrogate has no bytes.
+    half = "# Half \ud83d"
+    forms = [result(html=half), result(svg=f"<svg><text>{half}</text></svg>")]
+    every = code(half, *forms, result(md=half), printed(half), error(half))
+    assert page(half, half + "_" * 60_000, every).text.count("Half") == 9
     # Outputs of what is no code are none.
     path = write(book("Text."), tmp_path / "book.ipynb")
     broken = json.loads(path.read_text())

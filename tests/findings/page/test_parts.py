@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.findings.page.clean import (
-    LARGEST_BYTES,
-    NoPictureError,
-    Pictures,
-)
+from perfkit.findings.page.clean import LARGEST_BYTES, NoPictureError, Pictures
 from perfkit.findings.page.notebook import markdown, terminal
 from tests.findings.page.books import PNG
 from tests.findings.page.pages import Page

@@ -46,10 +46,7 @@ def test_a_way_and_its_shown_lines_give_the_images_that_all_ways_give(
         name in ("random in map", "augment in model")
     )
     shown = dataclasses.replace(
-        method,
-        name="as shown",
-        function=lambda: typed(method, task),
-        example=None,
+        method, name="as shown", function=lambda: typed(method, task), example=None
     )
     assert variants.differences([method, shown], task) == {}
 

@@ -24,11 +24,7 @@ def verdict(steps, *, first_s=0.1, told=None, **more):
 
 
 @pytest.mark.parametrize(
-    ("asked", "variants"),
-    [
-        *GROUPS.items(),
-        ("fit XLA", ("eager loop", "fit XLA")),
-    ],
+    ("asked", "variants"), [*GROUPS.items(), ("fit XLA", ("eager loop", "fit XLA"))]
 )
 def test_a_group_or_a_single_way_brings_what_it_is_held_against(asked, variants):
     experiment = ExecutionMode(variants=asked)

@@ -2,15 +2,7 @@
 
 from dataclasses import replace
 
-from perfkit.findings.account import (
-    Account,
-    Call,
-    Growth,
-    Line,
-    Retraced,
-    Stage,
-    Tip,
-)
+from perfkit.findings.account import Account, Call, Growth, Line, Retraced, Stage, Tip
 from perfkit.findings.account_report import verdict
 from perfkit.findings.record import Verdict
 from tests.findings.made import MACHINE

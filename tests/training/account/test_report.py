@@ -39,10 +39,7 @@ def test_no_line_is_named_where_only_the_set_up_was_seen():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (
-            {"error": "train.py exited with 3."},
-            "train.py exited with 3; the account",
-        ),
+        ({"error": "train.py exited with 3."}, "train.py exited with 3; the account"),
         ({"updates": 0}, "No training step ran in this time"),
         ({"updates": 1}, "Only 1 step ran in this time"),
         ({"updates": 7}, "Only 7 steps ran in this time"),
@@ -63,6 +60,16 @@ def test_ends_of_passes_that_take_long_are_in_no_share_and_told():
     assert "Nor 2 s at the ends of passes" in slow.report.besides[1]
     assert len(quick.report.besides) == 1
     assert slow.repeated_s == quick.repeated_s
+
+
+def test_what_repeats_it_can_be_typed():
+    for training, command in {
+        "train.py": "perfkit lines train.py",
+        "my train.py:make": "perfkit lines 'my train.py:make'",
+        "make_training": "perfkit.lines(make_training)",
+    }.items():
+        report = replace(whole(), training=training).report
+        assert report.repeat == f"Repeat it: `{command}`."
 
 
 def test_growing_memory_is_told_with_its_interval_and_what_to_do():

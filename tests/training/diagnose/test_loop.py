@@ -278,11 +278,7 @@ def test_what_a_loop_computes_itself_runs_its_models_as_graphs_and_learns_the_sa
 
 
 @pytest.mark.parametrize(
-    ("loop", "names"),
-    [
-        ("counting", set()),
-        ("drawing_anew", {"one iterator"}),
-    ],
+    ("loop", "names"), [("counting", set()), ("drawing_anew", {"one iterator"})]
 )
 def test_a_loop_that_makes_iterators_itself_is_offered_one(script, loop, names):
     facts = facts_seen(getattr(script, loop))

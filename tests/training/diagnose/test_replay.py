@@ -5,6 +5,7 @@ from perfkit import cli
 from perfkit.findings import store
 from perfkit.panel import panel as panels
 from perfkit.training.diagnose.maker import digest
+from tests.training.account.accounts import account
 from tests.training.diagnose.diagnosed import diagnosis
 
 STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
@@ -34,6 +35,9 @@ def test_a_recording_is_given_in_place_of_a_diagnosis_and_says_so(folder, tmp_pa
     assert shown.guess == ""
     assert store.load(shown.path) == shown
     assert shown.path.parent == tmp_path
+    store.save(account(training="make_training", code=shown.code), folder)
+    for shown_alone in (shown, perfkit.lines(make_training, replay=folder)):
+        assert STAMP in shown_alone.verdict._repr_html_()
 
 
 def test_comments_and_layout_are_no_other_code_and_a_word_is(tmp_path):

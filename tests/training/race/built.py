@@ -1,5 +1,8 @@
 """Races without processes: sides, what is known of them, and rates that are known."""
 
+from dataclasses import replace
+
+from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.training.diagnose.facts import Facts
 from perfkit.training.race.question import Race
 from perfkit.training.race.sides import Side
@@ -42,7 +45,9 @@ def sides(*names, **more):
 
 def measured(rates=None, rounds=6, notes=None, trials=()):
     """Rounds of sides at these rates, as ``at_rates`` makes them."""
-    return at_rates(rates or {OLD: 1000.0, NEW: 1000.0}, rounds, notes, trials)
+    rates = rates or {OLD: 1000.0, NEW: 1000.0}
+    known = at_rates(rates, rounds, notes, trials)
+    return replace(known, least_rounds=LEAST_ROUNDS)
 
 
 def race(of=None, **known):

@@ -11,11 +11,7 @@ from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 from perfkit.training.diagnose.maker import digest
-from perfkit.training.race.ladder import (
-    AS_FOUND,
-    read_ladder,
-    training_as_found,
-)
+from perfkit.training.race.ladder import AS_FOUND, read_ladder, training_as_found
 from tests.findings.made import of_run
 from tests.training.race.built import make_training, measured, race, sides
 

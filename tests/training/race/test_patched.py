@@ -203,12 +203,7 @@ BROKEN_OFF = {"stopped": True, "code": cli.INTERRUPTED}
 @pytest.mark.parametrize(
     ("outcome", "known", "code", "said"),
     [
-        (
-            NO_DIFFERENCE,
-            {},
-            cli.LEFT_OPEN,
-            "no difference shown between the patched",
-        ),
+        (NO_DIFFERENCE, {}, cli.LEFT_OPEN, "no difference shown between the patched"),
         (ERROR, {}, cli.LEFT_OPEN, "the patched copy: It raised x;"),
         (KeyboardInterrupt(), {}, cli.INTERRUPTED, "its race was stopped; "),
         (STOPPED, {}, cli.INTERRUPTED, "its race was stopped; "),

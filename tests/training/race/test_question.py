@@ -1,11 +1,13 @@
 import re
+from dataclasses import replace
 
 import pytest
 
+from perfkit.findings.standing import SIDES, measurement, standings
 from perfkit.training.race.learning import COMPILED
 from perfkit.training.race.question import differences
 from perfkit.training.race.sides import LEFT
-from tests.findings.made import failed
+from tests.findings.made import failed, of_run
 from tests.training.race.built import (
     NEW,
     OLD,
@@ -17,6 +19,7 @@ from tests.training.race.built import (
     sides,
 )
 
+BOTH = [OLD, NEW]
 THREE = sides(OLD, NEW, THIRD)
 
 
@@ -85,6 +88,13 @@ def test_one_or_two_rounds_claim_nothing():
     assert found.headline == NOT_KNOWN
     assert (found.sure, found.interval, found.winner) == ("not known yet", "", "")
     assert "3 rounds" in found.next
+    # The file says no more than the report; one of before is judged when it is shown.
+    (saved,) = measured({OLD: 1000.0, NEW: 800.0}, rounds=2).comparisons
+    assert saved.verdict == "too noisy to say"
+    old = replace(saved, verdict="slower")
+    shown = of_run(measured(rounds=2), comparisons=(old,), parameters={SIDES: BOTH})
+    assert measurement(shown).comparisons == (saved,)
+    assert saved in [row.comparison for row in standings(shown)]
     three = against_old(500.0, rounds=3).headline
     assert three.endswith("2.0 times as long as old.py.")
     assert against_old(1020.0, rounds=1).winner == ""

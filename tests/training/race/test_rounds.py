@@ -4,15 +4,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.statistics import Comparison
 from perfkit.training.race.rounds import choose_variants, decided
 from tests.findings.made import failed
-from tests.training.race.built import (
-    NEW,
-    OLD,
-    THIRD,
-    WAVERING,
-    measured,
-    race,
-    sides,
-)
+from tests.training.race.built import NEW, OLD, THIRD, WAVERING, measured, race, sides
 
 THREE = sides(OLD, NEW, THIRD)
 FASTER = {OLD: 1000.0, NEW: 2000.0}

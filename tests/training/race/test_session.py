@@ -8,10 +8,7 @@ import pytest
 from perfkit.engine.host import Environment
 from perfkit.errors import BadParameterError
 from perfkit.training.race import race as sessions
-from perfkit.training.race.race import (
-    RaceSession,
-    open_race,
-)
+from perfkit.training.race.race import RaceSession, open_race
 from perfkit.training.race.sides import Asked
 from tests.findings.made import of_run
 from tests.training.race.built import (
@@ -113,7 +110,7 @@ def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch
     commit_all(top, "one")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     asked = Asked(trainings=(top / "train.py",), commit=("main",))
-    for options in ({"budget": 5}, {"budget": "soon"}, {"seed": -1}):
+    for options in ({"budget": 5}, {"budget": 7201}, {"budget": "soon"}, {"seed": -1}):
         with pytest.raises(BadParameterError):
             open_race(asked, **options)
     assert list(temporary.iterdir()) == []

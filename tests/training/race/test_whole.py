@@ -113,8 +113,9 @@ def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():
         session = RaceSession(whole(), worse=0.05)
         session.finding = of_run(each, experiment="race")
         assert session.is_worse is True
-    plan = RaceSession(whole(), seed=3)._plan()
-    assert (plan.in_turns, plan.runs, plan.overrun, plan.budget) == (False, 3, 1.0, 600)
+    plan = RaceSession(whole(), seed=3, budget=86_400)._plan()
+    assert (plan.in_turns, plan.runs, plan.overrun) == (False, 3, 1.0)
+    assert (plan.budget, plan.least_rounds) == (86_400, 3)
 
 
 # Scripts.
