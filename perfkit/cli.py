@@ -138,11 +138,7 @@ def _lines(args: Namespace) -> int:
     from perfkit.training.account.session import open_lines
 
     opened = open_lines(
-        args.training,
-        args.budget,
-        args.out,
-        args.arguments,
-        source=not args.no_source,
+        args.training, args.budget, args.out, args.arguments, source=not args.no_source
     )
     account = opened if isinstance(opened, Account) else watch(opened, _display())
     _show_report(account, args)

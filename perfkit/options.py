@@ -9,13 +9,7 @@ import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import DOCUMENT_KINDS
 from perfkit.questions import experiments, find_class, unknown
-from perfkit.questions.base import (
-    Choice,
-    Folder,
-    Parameter,
-    Range,
-    parameters_of,
-)
+from perfkit.questions.base import Choice, Folder, Parameter, Range, parameters_of
 
 # What ends in a report.
 _REPORTING = (

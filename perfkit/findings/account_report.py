@@ -117,7 +117,7 @@ def warnings(account: Account) -> Iterator[str]:
     if account.error:
         sentence = account.error.rstrip(".")
         yield f"{sentence}; the account ends there."
-    elif account.updates == 0 and account.lines:
+    elif account.updates == 0 and account.lines and not account.ended:
         yield "No training step ran in this time: give a larger budget."
     elif account.updates < _FEW_UPDATES and not account.ended:
         steps = units.count(account.updates, "step")

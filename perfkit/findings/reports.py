@@ -11,12 +11,7 @@ from perfkit.engine.statistics import WORTH_KNOWING, Comparison
 from perfkit.engine.trial import ONE_PROCESS
 from perfkit.findings import account_report, load
 from perfkit.findings import record as records
-from perfkit.findings.diagnosis import (
-    ARGUMENTS,
-    TOGETHER,
-    WITHOUT_INPUT,
-    Diagnosis,
-)
+from perfkit.findings.diagnosis import ARGUMENTS, TOGETHER, WITHOUT_INPUT, Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (

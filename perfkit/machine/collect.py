@@ -18,13 +18,7 @@ import psutil
 
 from perfkit.errors import BadParameterError
 from perfkit.machine import environment, limits, nvml
-from perfkit.machine.limits import (
-    amounts_of,
-    call_or_none,
-    number_of,
-    text_of,
-    word_of,
-)
+from perfkit.machine.limits import amounts_of, call_or_none, number_of, text_of, word_of
 from perfkit.machine.record import (
     BUSY,
     Busy,

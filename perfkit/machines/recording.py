@@ -154,11 +154,7 @@ def benchmark_rates(
     return tuple(rates)
 
 
-def passport(
-    out: str | Path | None = None,
-    *,
-    budget: float | None = None,
-) -> Passport:
+def passport(out: str | Path | None = None, *, budget: float | None = None) -> Passport:
     """Measure this machine, to compare it with another.
 
     It describes and checks the machine, measures how fast each of its parts is, and

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["experiment", "experiments"]
 
 # What questions are made of, and asked with.
-_NO_ROOMS = {
-    *("base", "session", "runs", "replay", "gallery"),
-    *("shared",),
-}
+_NO_ROOMS = {*("base", "session", "runs", "replay", "gallery"), *("shared",)}
 
 
 def experiments() -> dict[str, type[Experiment]]:

@@ -181,11 +181,7 @@ def watch(session: Watched[Found], display: Display) -> Found:
         RunError: No trial could be started.
     """
     board = Board()
-    with (
-        interrupt_is_stop() as interrupt,
-        display,
-        closing(session.events()) as events,
-    ):
+    with interrupt_is_stop() as interrupt, display, closing(session.events()) as events:
         try:
             for event in events:
                 if interrupt.is_set():

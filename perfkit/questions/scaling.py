@@ -257,8 +257,7 @@ class Scaling(Experiment):
     """What do several devices bring to one training, and what keeps them from more?"""
 
     on: Annotated[
-        str,
-        Choice(("here", "logical"), help="here: the GPUs, where there are several"),
+        str, Choice(("here", "logical"), help="here: the GPUs, where there are several")
     ] = "here"
     devices: Annotated[int, Range(0, 16, help="At most; 0 for all that are here")] = 0
     batch: Annotated[int, Range(1, 65_536, unit="examples", help="Of each device")] = 32

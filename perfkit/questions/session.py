@@ -18,12 +18,7 @@ from perfkit.engine.measurement import Measurement
 from perfkit.engine.monitor import Monitor
 from perfkit.engine.plan import Event, Finished, Plan, Preparing, Starter, TrialEnded
 from perfkit.engine.rounds import Run
-from perfkit.errors import (
-    BadParameterError,
-    MissingPartError,
-    PerfkitError,
-    installing,
-)
+from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, installing
 from perfkit.findings import store
 from perfkit.findings.load import with_next
 from perfkit.findings.reading import as_plain

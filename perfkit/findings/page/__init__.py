@@ -19,20 +19,8 @@ from perfkit.errors import BadParameterError, need
 from perfkit.findings import reports
 from perfkit.findings.account import Account
 from perfkit.findings.record import Picture, pictures
-from perfkit.findings.report import (
-    Report,
-    beside_chart,
-    folds_in_html,
-    in_html,
-    render,
-)
-from perfkit.findings.store import (
-    RECORDED,
-    Recorded,
-    finding_of,
-    read,
-    write_as,
-)
+from perfkit.findings.report import Report, beside_chart, folds_in_html, in_html, render
+from perfkit.findings.store import RECORDED, Recorded, finding_of, read, write_as
 from perfkit.findings.text import plain, printable
 
 _ENDS = (".html", ".htm")

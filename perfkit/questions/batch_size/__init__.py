@@ -50,8 +50,7 @@ class BatchSize(Experiment):
         int, Range(2, 12, help="How many sizes to time, smallest and largest included")
     ] = 6
     memory: Annotated[
-        int,
-        Range(128, 1_000_000, unit="MB", help="On a CPU, the limit of the search"),
+        int, Range(128, 1_000_000, unit="MB", help="On a CPU, the limit of the search")
     ] = 256
 
     name = "batch-size"

@@ -121,8 +121,7 @@ class Contention(Experiment):
     """Is the machine busy with something else?"""
 
     variants: Annotated[
-        str,
-        Choice(("all", *LOADS), many=True, help="What slows the training"),
+        str, Choice(("all", *LOADS), many=True, help="What slows the training")
     ] = "all"
     batch: Annotated[int, Range(8, 1024, unit="images", help="In a batch")] = 32
     processes: Annotated[

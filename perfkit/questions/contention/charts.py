@@ -81,5 +81,5 @@ KINDS: dict[str, Kind] = {
         "What the counters and the steps show",
         lambda finding: bool(result_of(finding).signs),
         leads=True,
-    ),
+    )
 }

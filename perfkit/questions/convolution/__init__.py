@@ -125,9 +125,7 @@ class Convolution(Experiment):
         warnings, first_calls = race.first_calls(self.batch, "calls")
         held_up = (_held_up(n, near) for n, near in shares.items() if "compute" in near)
         verdict = race.verdict(
-            warnings=warnings,
-            facts=(*held_up, *first_calls),
-            next=_next(race, shares),
+            warnings=warnings, facts=(*held_up, *first_calls), next=_next(race, shares)
         )
         if race.won or verdict.sure in ("not known yet", ""):
             return verdict

@@ -81,5 +81,5 @@ KINDS: dict[str, Kind] = {
         "From which size on the second device pays",
         lambda f: result_of(f).curve is not None,
         leads=True,
-    ),
+    )
 }

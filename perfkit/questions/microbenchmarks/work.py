@@ -183,8 +183,7 @@ def benchmarks(folder: str) -> tuple[Benchmark, ...]:
             copy,
         ),
         Benchmark(
-            *("disk", DATA_DISK, "B", "reading"),
-            functools.partial(read, folder),
+            *("disk", DATA_DISK, "B", "reading"), functools.partial(read, folder)
         ),
         _decode(ONE_CORE, one_core=True),
         _decode(ALL_CORES),

@@ -66,8 +66,7 @@ class MixedPrecision(Experiment):
     )
     batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 64
     variants: Annotated[
-        str,
-        Choice((_ALL, *PRECISIONS), many=True, help="Precisions"),
+        str, Choice((_ALL, *PRECISIONS), many=True, help="Precisions")
     ] = _ALL
     seeds: Annotated[
         int, Range(0, 8, help="How often each precision learns, to compare losses")

@@ -56,5 +56,5 @@ def losses(finding: Finding) -> Figure:
 KINDS: dict[str, Kind] = {
     "losses": Kind(
         losses, "Does each learn the same", lambda f: bool(drawable_pairs(f))
-    ),
+    )
 }

@@ -36,9 +36,7 @@ _MOST_CALLS = 1 << 24
 
 
 def repeated(
-    call: Callable[[], object],
-    examples: int,
-    sync: Callable[[], object] = lambda: None,
+    call: Callable[[], object], examples: int, sync: Callable[[], object] = lambda: None
 ) -> Iterator[Yielded]:
     """Call without an end; as many calls make a tick as take long enough together.
 

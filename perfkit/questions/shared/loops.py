@@ -72,10 +72,7 @@ def compiled(step: Any, **options: Any) -> Any:
 
 
 def looped(
-    job: Job,
-    plain: Callable[..., Any],
-    graph: Callable[[Any], Any],
-    loop: Loop = loop,
+    job: Job, plain: Callable[..., Any], graph: Callable[[Any], Any], loop: Loop = loop
 ) -> Iterator[Yielded]:
     """Make steps of a graph, and tell of its traces after tick 1, 2, 4 and so on.
 

@@ -301,10 +301,7 @@ def rates_behind(
 
 
 def judge_costs(
-    measured: Measurement,
-    compared: Sequence[Comparison],
-    subject: str,
-    than: str = "",
+    measured: Measurement, compared: Sequence[Comparison], subject: str, than: str = ""
 ) -> tuple[Comparison | None, Verdict]:
     """What is shown to cost most, if anything, and what is said of that.
 

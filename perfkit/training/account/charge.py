@@ -167,11 +167,12 @@ class _Charging:
         self.starts: dict[_Context, dict[Place | None, float]] = defaultdict(_sums)
         # Seconds of each trace since the training began, by line and function.
         self.traces: dict[tuple[Place, str], list[float]] = defaultdict(list)
-        # Times a line asked for gradients, the most in one trace: a function may be
-        # traced again.
+        # Times a line asked for gradients of the same weights, the most in one trace: a
+        # function may be traced again.
         self.backward = Counter[Place]()
         for trace in raw["traces"]:
-            self.backward |= Counter(trace["backward"])
+            for is_place, group in itertools.groupby(trace["backward"], bool):
+                self.backward |= Counter(group) if is_place else Counter()
             if trace["place"] and trace["at"] >= raw["trained_at"]:
                 self.traces[trace["place"], trace["name"]].append(trace["seconds"])
         # Lines that had functions traced, each with the line where that begins.
@@ -311,7 +312,7 @@ class _Charging:
     ) -> None:
         """Python that a graph runs is that of the lines seen in other threads."""
         if not self.threads:
-            shares[place, PYTHON] += seconds
+            shares[place, INPUT if kind == INPUT else PYTHON] += seconds
         for to, share in self.threads.items():
             shares[to, INPUT if kind == INPUT else PYTHON] += seconds * share
             self.rows[to].parts[THREAD] += seconds * share

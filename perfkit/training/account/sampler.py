@@ -24,6 +24,7 @@ EVERY_S, EVERY_TRACED_S = 0.025, 0.005
 _LATE_S, _AFTER_LATE, _LONGEST_WAIT = 0.005, 10, 5.0
 _WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
 _MOST_WRAPPERS = 8
+_PY_FUNC = "tensorflow/python/ops/script_ops.py"
 
 
 class Key(NamedTuple):
@@ -119,26 +120,33 @@ class Sampler:
         stacks.pop(threading.get_ident(), None)
         key = self._key_of(stack) if stack else None
         if key and key.kind in (Kind.GRAPH, Kind.DATA, Kind.PYTHON):
-            self._look_beside(stacks, spent)
+            self._look_beside(stacks, spent, key.place)
         return key
 
-    def _look_beside(self, stacks: dict[int, Stack], spent: float) -> None:
+    def _look_beside(
+        self, stacks: dict[int, Stack], spent: float, asking: Place | None
+    ) -> None:
         """Share the seconds out over the user's lines in other threads.
 
         Most of them wait for Python's lock, which shows nowhere: what a thread computed
         counts, and only what nobody did is everybody's, such as waiting for a disk.
+        What a library's Python computes for the input is on the line ``asking`` for it.
         """
         lines = {thread: places.place_in(stack) for thread, stack in stacks.items()}
         at_work = {t: place for t, place in lines.items() if place is not None}
-        if not at_work:
+        libraries = {t for t in {*stacks} - {*at_work} if asking and _feeds(stacks[t])}
+        if not at_work and not libraries:
             return
         new, old = processor_seconds(), self._computed
         self._computed = new
-        added = {t: new.get(t, 0.0) - old.get(t, 0.0) for t in at_work}
+        added = {t: new.get(t, 0.0) - old.get(t, 0.0) for t in {*at_work, *libraries}}
         computed = {t: min(spent, max(0.0, s)) for t, s in added.items()}
-        idle = max(0.0, spent - sum(computed.values())) / len(at_work)
+        idle = max(0.0, spent - sum(computed.values())) / max(1, len(at_work))
         for thread, place in at_work.items():
             self.background[place] += computed[thread] + idle
+        for thread in libraries:
+            if asking and computed[thread]:
+                self.background[asking] += computed[thread]
 
     def _key_of(self, stack: Stack) -> Key:
         roles = set[str]()
@@ -195,6 +203,11 @@ class Sampler:
                 self._executed = self._executed or kind != Kind.IMPORT
                 return kind
         return Kind.OTHER
+
+
+def _feeds(stack: Stack) -> bool:
+    """Whether ``tf.data`` asks Python for a batch in this thread."""
+    return any(frame.f_code.co_filename.endswith(_PY_FUNC) for frame, _ in stack)
 
 
 def find_stacks(after_s: float) -> tuple[float, float, bool, dict[int, Stack]]:

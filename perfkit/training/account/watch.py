@@ -7,6 +7,7 @@ graph may be gone when somebody asks.
 
 import functools
 import importlib
+import itertools
 import math
 import re
 import sys
@@ -32,8 +33,11 @@ from perfkit.training.diagnose.tracing import Tracing
 STAGE = "perfkit:"
 _LAYER = "keras/src/layers/layer.py"
 _TRAINER = "keras/src/backend/tensorflow/trainer.py"
+_ADAPTERS = "/keras/src/trainers/data_adapters/"
 _TAPE = "tensorflow/python/eager/backprop.py"
 _SUMS = frozenset({"AddN", "ConcatV2", "UnsortedSegmentSum"})
+# Among the settings: what a model was compiled with.
+EAGER_STEPS = "run_eagerly=True"
 # Before the name of an operation whose gradient one is.
 GRADIENT = "gradient_tape/"
 _PART = re.compile(r"keras/src/(metrics|losses|optimizers)/")
@@ -70,7 +74,8 @@ class Trace:
         place: The line that called for it.
         at: When it began, on ``time.perf_counter``.
         trains: Whether gradients are taken in it.
-        backward: Lines that asked for gradients while it was traced, one for each time.
+        backward: Lines that asked for gradients while it was traced, one for each time;
+            None where an optimizer changes the weights between two of them.
     """
 
     name: str
@@ -78,7 +83,7 @@ class Trace:
     at: float
     seconds: float = 0.0
     trains: bool = False
-    backward: list[Place] = field(default_factory=list)
+    backward: list[Place | None] = field(default_factory=list)
 
 
 @dataclass
@@ -91,6 +96,7 @@ class Watch:
         makers: Lines that made an object, by its kind and name.
         stages: Lines and kinds of the stages of ``tf.data``, by their number.
         calls: How often a line called a public method of Keras.
+        runs: How often lines called functions of a name.
         iterators: How many iterators over a dataset a line made.
         traces: Every trace that no other one was part of.
         operations: By the function that was traced, then by their names.
@@ -110,6 +116,7 @@ class Watch:
     callbacks: dict[int, Place] = field(default_factory=dict)
     stages: list[tuple[Place | None, str]] = field(default_factory=list)
     calls: Counter[tuple[Place, str]] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
     iterators: Counter[Place] = field(default_factory=Counter)
     traces: list[Trace] = field(default_factory=list)
     operations: dict[str, dict[str, Origin]] = field(default_factory=dict)
@@ -149,6 +156,7 @@ class Watch:
             _hook(tape, name, before=self._note_gradient)
         for name in _JACOBIANS:
             setattr(tape, name, _marked(getattr(tape, name)))
+        _hook(keras.optimizers.Optimizer, "apply", before=self._note_update)
         _hook(tape, "__enter__", before=lambda tape: self._tapes().append(tape))
         _hook(tape, "__exit__", before=lambda tape, *_: self._tapes().remove(tape))
         tf.data.Iterator.__del__ = _end_pass
@@ -167,7 +175,10 @@ class Watch:
             except Exception:
                 # One under a strategy, still being made, or gone has no number.
                 continue
-        return max(sum(self.optimizers.values()), self.steps, self.gradients)
+        # Weights that a function changes by itself are counted by no optimizer.
+        trains = {trace.name for trace in [*self.traces] if trace.trains}
+        runs = sum(self.runs[name] for name in trains)
+        return max(sum(self.optimizers.values()), self.steps, self.gradients, runs)
 
     def as_note(self) -> dict[str, Any]:
         """Return everything that was heard, as JSON.
@@ -203,6 +214,9 @@ class Watch:
     def _settings(self) -> Iterator[tuple[str, Place | None]]:
         """Yield what is set that slows a training, and by which line."""
         lines = [*chain.from_iterable(settings.read_settings().values())]
+        models = (reference() for reference in list(self.layers.values()))
+        if any(getattr(model, "run_eagerly", False) for model in models):
+            yield EAGER_STEPS, self.makers.get(("compile", ""))
         if self.float16:
             lines.append(settings.FLOAT16_POLICY.line.format(self.float16))
         for line in lines:
@@ -255,9 +269,10 @@ class Watch:
         frame = sys._getframe(3)
         return place_of(frame) if places.role(frame.f_code) == Kind.USER else None
 
-    def _note_call(self, name: str, *_: Any) -> None:
+    def _note_call(self, name: str, item: Any = None, *_: Any) -> None:
         if place := self._caller():
             self.calls[place, name] += 1
+            self.runs[getattr(item, "__name__", "")] += name == "__call__"
             if name == "compile":
                 self.makers["compile", ""] = place
 
@@ -270,7 +285,10 @@ class Watch:
 
         def metadata(dataset: Any) -> Any:
             options = plain.fget(dataset)
-            place = places.place(sys._getframe(1))
+            # The stages in which Keras feeds arrays are nobody's to change.
+            inner = itertools.takewhile(_is_others, outwards(sys._getframe(1)))
+            is_keras = any(_ADAPTERS in frame.f_code.co_filename for frame in inner)
+            place = None if is_keras else places.place(sys._getframe(1))
             options.name = f"{STAGE}{len(self.stages)}".encode()
             self.stages.append((place, type(dataset).__name__))
             return options
@@ -311,6 +329,10 @@ class Watch:
         # A derivative of a derivative is no pass that could be spared.
         if not others and (place := self._traced_place()):
             trace.backward.append(place)
+
+    def _note_update(self, *_: Any) -> None:
+        if trace := getattr(self._within, "trace", None):
+            trace.backward.append(None)
 
     def _tapes(self) -> list[Any]:
         """The tapes that record in this thread."""
@@ -425,6 +447,10 @@ def _summand(operation: Any) -> str:
             if GRADIENT in source.name:
                 return str(source.name)
     return ""
+
+
+def _is_others(frame: FrameType) -> bool:
+    return places.role(frame.f_code) != Kind.USER
 
 
 def _pairs(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:

@@ -239,11 +239,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if isinstance(runner, Script) and not is_whole:
             runner = WholeScript(runner.path, runner.arguments, folder=runner.folder)
         account = AccountSession(
-            runner,
-            budget=seconds,
-            limit=budget / 3,
-            source=self._source,
-            saves=False,
+            runner, budget=seconds, limit=budget / 3, source=self._source, saves=False
         )
         try:
             for event in account.look():

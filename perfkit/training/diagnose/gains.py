@@ -208,10 +208,7 @@ _MAX_SHARE = 0.95
 
 
 def inferred(
-    changes: Sequence[Change],
-    step: Seconds | None,
-    measured: Measurement,
-    facts: Facts,
+    changes: Sequence[Change], step: Seconds | None, measured: Measurement, facts: Facts
 ) -> tuple[Cause, ...]:
     """Claim what the trials' notes show, where no change could."""
     is_stopped = any(_stops_it(change, measured) for change in changes)

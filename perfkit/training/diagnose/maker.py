@@ -285,6 +285,7 @@ class LineNames:
         self._maker, self._with_text = maker, with_text
         self._cells: dict[str, tuple[int, ...]] = {}
         self._texts: dict[str, list[str]] = {}
+        self._outside: dict[str, str] = {}
         path = getattr(maker, "path", "")
         self._root = os.path.dirname(path) if path else guard.original(os.getcwd())
         file = getattr(getattr(maker, "__code__", None), "co_filename", "")
@@ -299,6 +300,9 @@ class LineNames:
         name = os.path.relpath(file, self._root) if self._root else file
         if name.startswith(".."):
             name = os.path.basename(file)
+            # Their folder is told only where it is needed.
+            if self._outside.setdefault(name, file) != file:
+                name = "/".join(Path(file).parts[-2:])
         return name, *source.in_cell(self.cells_of(file), line)
 
     def cells_of(self, file: str) -> tuple[int, ...]:

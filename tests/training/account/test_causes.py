@@ -9,6 +9,7 @@ from perfkit.findings.account import THREAD, Retraced, Stage
 from perfkit.findings.diagnosis import WITHOUT_INPUT, WITHOUT_OBSERVERS
 from perfkit.training.account.causes import CAUSES, swapped, tips
 from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+from perfkit.training.account.watch import EAGER_STEPS
 from perfkit.training.diagnose.causes import KNOWN
 from tests.training.account.accounts import account, line
 
@@ -103,6 +104,7 @@ def calling(made, *calls):
 AT_WORK = {
     "float16-on-a-processor": (of(DENSE), {"settings": [FLOAT16]}),
     "functions-run-eagerly": (of(EAGER), {"settings": [EAGER_MODE]}),
+    "steps-run-eagerly": (of(EAGER), {"settings": [EAGER_STEPS]}),
     "input-runs-eagerly": (of(SLOW_INPUT), {"settings": [DEBUG_MODE]}),
     "predict-per-row": of(PREDICTS),
     "model-in-loop": (of(line(7), FITS), {"new_models": [(0, 6)]}),
@@ -132,7 +134,7 @@ AT_WORK = {
     "full-size": of(AUGMENTS, RESIZES),
     "map-in-turn": of(SLOW_INPUT, kinds=["Map"], out=50),
     "backward-often": (of(BACKWARD), {"backward": [(0, 10)]}),
-    "input": of(SLOW_INPUT),
+    "input": of(SLOW_INPUT, kinds=["ParallelMapV2"]),
     "steps-are-eager": of(EAGER),
     "tensors-read": of(READS),
     "arrays-copied": of(COPIES),
@@ -145,6 +147,7 @@ NEAR = [
     ("float16-on-a-processor", of(DENSE)),
     ("functions-run-eagerly", of(EAGER)),
     ("input-runs-eagerly", of(SLOW_INPUT)),
+    ("steps-run-eagerly", of(EAGER)),
     # Few calls, and calls that compute.
     ("predict-per-row", of(calling(PREDICTS, ("predict", 5, 4.0)))),
     ("predict-per-row", of(but(PREDICTS, seconds={"set-up": 1.0, "computing": 3.0}))),
@@ -155,6 +158,8 @@ NEAR = [
         "compile-in-loop",
         of(but(TRACED, traces=()), line(5, calls=[("compile", 40, 0.0)])),
     ),
+    # A model that is new needs it.
+    ("compile-in-loop", (AT_WORK["compile-in-loop"], {"models": [(0, 40)]})),
     ("fit-in-loop", of(calling(FITS, ("fit", 3, 4.0)))),
     ("fit-in-loop", of(but(FITS, seconds={"computing": 4.0, "set-up": 0.1}))),
     # Then `compile` in the loop is what costs.
@@ -190,6 +195,7 @@ NEAR = [
     ("dense-update", of(but(UPDATES, elements=1000))),
     ("dense-update", of(but(UPDATES, types=(("Sqrt", 1.0),)))),
     ("frozen-layers", (of(FROZEN), {"frozen": ["head"]})),
+    ("frozen-layers", (of(but(FROZEN, backward=0.6)), {"frozen": ["base"]})),
     ("xla-shapes", of(but(COMPILES, traces=TRACED.traces))),
     ("xla-shapes", of(calling(COMPILES, ("fit", 40, 4.0)))),
     ("xla-shapes", of(but(COMPILES, seconds={"computing": 4.0}))),
@@ -199,6 +205,7 @@ NEAR = [
     ("text-in-model", of(but(TEXT, seconds={"input": 3.0}))),
     ("decomposition", of(but(SOLVES, types=(("MatMul", 1.0),)))),
     ("metric", of(but(METRIC, parts=("loss mse",)))),
+    ("metric", of(but(METRIC, parts=("metric",)))),
     ("thrown-away", of(SLOW_INPUT, kinds=["Filter", "Map"], given=110, out=100)),
     ("cache-thrown-away", of(SLOW_INPUT, kinds=["MemoryCache", "FiniteTake"])),
     ("iterator-anew", (of(line(7), SLOW_INPUT), {"iterators": [(0, 8)]})),
@@ -213,7 +220,9 @@ NEAR = [
     ("full-size", of(AUGMENTS, but(RESIZES, line=10))),
     ("map-in-turn", of(SLOW_INPUT, kinds=["ParallelMapV2"], out=50)),
     ("backward-often", (of(BACKWARD), {"backward": [(0, 2)]})),
-    ("input", of(LITTLE_INPUT)),
+    ("input", of(LITTLE_INPUT, kinds=["ParallelMapV2"])),
+    # Keras makes batches of arrays.
+    ("input", of(SLOW_INPUT)),
     ("input", of(but(SLOW_INPUT, seconds={"computing": 4.0}))),
     ("steps-are-eager", of(but(EAGER, eager_s=0.0))),
     ("steps-are-eager", of(but(EAGER, seconds={"Python": 2.0, "computing": 1.0}))),

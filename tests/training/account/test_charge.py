@@ -253,6 +253,12 @@ def test_python_in_a_graph_is_that_of_the_lines_seen_in_other_threads(seen):
     }
 
 
+def test_gradients_of_weights_that_have_changed_are_counted_apart(seen):
+    told = trace("f", FIT, 1.0, trains=True) | {"backward": [FIT, FIT, None, FIT]}
+    known(seen).told["traces"].append(told)
+    assert seen.charge()["backward"] == [[*FIT, 2]]
+
+
 def test_a_wait_in_which_nothing_is_seen_at_work_stays_with_the_line(seen):
     known(seen).spent(LOOP, "data", 6.0)
     samples = [GRAPH] * 10 + [(LOOP, "", "data")] * 20

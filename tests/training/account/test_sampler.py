@@ -158,6 +158,16 @@ def test_other_threads_of_the_users_are_seen_beside():
     assert one.background == {(MINE, 70): pytest.approx(0.75)}
 
 
+def test_what_a_library_computes_for_the_input_is_on_the_line_that_asks(monkeypatch):
+    stacks = []
+    feeds = f"/site-packages/{sampling._PY_FUNC}", "__call__", 7
+    called([feeds, CONCATENATE], [lambda: stacks.append(stack_here())])()
+    one = Sampler(Watch(), 0)
+    monkeypatch.setattr(sampling, "processor_seconds", lambda: {1: 0.4, 2: 0.1})
+    one._look_beside({1: stacks[0], 2: []}, 0.5, (MINE, 9))
+    assert one.background == {(MINE, 9): pytest.approx(0.4)}
+
+
 @pytest.mark.parametrize(
     ("computed", "expected"),
     [
@@ -177,7 +187,7 @@ def test_what_other_threads_compute_is_shared_out(monkeypatch, computed, expecte
     counted = iter([dict(zip("ab", computed, strict=True))])
     monkeypatch.setattr(sampling, "processor_seconds", lambda: next(counted))
     monkeypatch.setattr(places, "place_in", lambda stack: (MINE, stack))
-    one._look_beside({"a": 7, "b": 8}, 0.5)
+    one._look_beside({"a": 7, "b": 8}, 0.5, None)
     assert one.background[MINE, 7] == pytest.approx(expected[0])
     assert one.background[MINE, 8] == pytest.approx(expected[1])
 

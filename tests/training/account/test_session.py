@@ -75,6 +75,7 @@ def test_files_are_told_as_seen_from_the_folder_of_the_script(here):
     assert names.locate(str(helper), 7) == (os.path.join("models", "blocks.py"), 0, 7)
     # No path says whose machine it is.
     assert names.locate(str(here.parent / "shared.py"), 7) == ("shared.py", 0, 7)
+    assert names.locate(str(here.parent / "b" / "shared.py"), 7)[0] == "b/shared.py"
     assert names.code(str(path), 3) == "import numpy as np"
     assert names.code(str(path), 999) == names.code(str(helper), 1) == ""
     without = LineNames(maker(path, read=whole_script), with_text=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.training.account.watch import Watch, contraction
+from perfkit.training.account.watch import EAGER_STEPS, Watch, contraction
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -106,8 +106,19 @@ def square(x):
     return x * x  # @square
 
 
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        loss = w * w
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+
+
 for n in (1, 2, 3):
     square(n)  # @again
+for _ in range(7):
+    step()
+model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse", run_eagerly=True)  # @compile
 try:
 
     @tf.function
@@ -140,7 +151,7 @@ def train():
 references = []
 for _ in range(2):
     references += train()  # @train
-data = tf.data.Dataset.from_tensor_slices(x).cache()
+data = tf.data.Dataset.from_tensor_slices(x).cache()  # @data
 for _ in range(4):
     for batch in data:  # @pass
         pass
@@ -316,12 +327,16 @@ def test_updates_epochs_and_gradients_are_heard(told):
     assert told["gradients"] == 0
     traces = [one for one in told["traces"] if one["trains"]]
     assert [one["place"][1] for one in traces] == [AT["fit"]] * len(traces)
-    assert traces
+    # Then the optimizer changes the weights.
+    assert {one["backward"][-1] for one in traces} == {None}
 
 
 def test_a_loop_of_the_users_own_and_what_it_traces_again_is_heard(heard):
     told, at = heard["eager"], lines(EAGER)
-    assert (told["gradients"], told["updates"]) == (4, 4)
+    # No optimizer counts the second ones.
+    assert (told["gradients"], told["updates"]) == (4, 7)
+    ((setting, (_, line)),) = told["settings"]
+    assert (setting, line) == (EAGER_STEPS, at["compile"])
     assert told["epochs"] == []
     again = [one for one in told["traces"] if one["name"] == "square"]
     assert [one["place"][1] for one in again] == [at["again"]] * 3
@@ -332,6 +347,12 @@ def test_a_loop_of_the_users_own_and_what_it_traces_again_is_heard(heard):
 
 def test_memory_is_read_at_each_end_and_nothing_is_kept_that_the_script_let_go(heard):
     told, at = heard["kept"], lines(KEPT)
+    # The stages in which Keras feeds arrays are on no line.
+    assert {place[1] for place, _ in told["stages"] if place} <= {
+        at["data"],
+        at["pass"],
+    }
+    assert [None, "_MapDataset"] in told["stages"]
     ends = {
         (unit, place[1]): [n for n, _ in read] for unit, place, read in told["memory"]
     }

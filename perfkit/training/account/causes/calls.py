@@ -6,6 +6,7 @@ from perfkit import units
 from perfkit.findings.account import PYTHON, SET_UP, WAITING, Call, Line
 from perfkit.findings.diagnosis import WITHOUT_OBSERVERS
 from perfkit.training.account.causes.base import WORTH, Evidence, View, cause
+from perfkit.training.account.watch import EAGER_STEPS
 
 # Settings that were left on: for debugging, or for another machine.
 
@@ -27,6 +28,16 @@ def _slowed(
 def _functions_run_eagerly(view: View) -> Iterator[Evidence]:
     lines = [line for line in view.account.lines if line.is_eager]
     return _slowed(view, _EAGER_MODE, "Python runs one operation at a time", lines)
+
+
+@cause(
+    do=f"Remove `{EAGER_STEPS}` at {{where}}",
+    fix="Delete that argument of `compile`",
+    swap="eager",
+)
+def _steps_run_eagerly(view: View) -> Iterator[Evidence]:
+    lines = [line for line in view.account.lines if line.is_eager]
+    return _slowed(view, EAGER_STEPS, "Python runs one operation at a time", lines)
 
 
 @cause(do=f"Remove `{_DEBUG_MODE}`", fix="Delete the line", swap="debugging")
@@ -119,7 +130,11 @@ def _model_in_loop(view: View) -> Iterator[Evidence]:
     mind="A new `compile` also resets the optimizer: do that yourself if you need it.",
 )
 def _compile_in_loop(view: View) -> Iterator[Evidence]:
+    models = sum(count for *_, count in view.charges.get("models", ()))
     for line, count in _compiling(view):
+        if count < models + _FEW:
+            # A new model has to be compiled.
+            continue
         traced = [o for o in view.hot(0.0) if o.traces and o is not line]
         spent = sum(trace.seconds for o in traced for trace in o.traces)
         if spent:

@@ -25,7 +25,7 @@ _RECURRENT = ("LSTM", "GRU", "RNN", "LSTM1D", "LSTM2D", "LSTM3D", "Bidirectional
 # Their work grows with the length of a sequence.
 _SEQUENTIAL = (*_RECURRENT, "LSTMCell", "GRUCell", "Conv1D", "MultiHeadAttention")
 _PASSES, _LAYERS = 4, 3
-_MOSTLY = 0.6
+_MOSTLY, _THROUGH = 0.6, 0.05
 # An embedding's update takes a third of a healthy step.
 _MOST = 0.5
 _MANY, _VERY_MANY, _LARGE = 300, 800, 500_000
@@ -132,7 +132,9 @@ def _dense_update(view: View) -> Iterator[Evidence]:
 def _frozen_layers(view: View) -> Iterator[Evidence]:
     frozen = view.charges.get("frozen", ())
     layers = [o for o in view.account.lines if o.total_s and o.is_part("layer")]
-    lines = [line for line in layers if line.parts[0].split(" ")[1] in frozen]
+    # Where gradients flow through them, their input is what is trained.
+    fixed = [line for line in layers if line.backward <= _THROUGH]
+    lines = [line for line in fixed if line.parts[0].split(" ")[1] in frozen]
     # In a step of one's own the line to change is the one that calls them.
     places = [by for line, by in view.noted("callers") if any(line is o for o in lines)]
     if lines and view.share(*lines) >= 2 * WORTH:
@@ -207,6 +209,6 @@ def _decomposition(view: View) -> Iterator[Evidence]:
 )
 def _metric(view: View) -> Iterator[Evidence]:
     for line in view.hot(2 * WORTH):
-        if line.is_part("metric"):
-            name = line.parts[0].partition(" ")[2]
+        name = line.parts[0].partition(" ")[2] if line.is_part("metric") else ""
+        if name:
             yield view.spent(line, on=f"the metric `{name}` in every step")

@@ -179,8 +179,10 @@ def _map_in_turn(view: View) -> Iterator[Evidence]:
     swap="no-cache",
 )
 def _input(view: View) -> Iterator[Evidence]:
-    lines = _expensive(view)
-    if lines and _is_large(view):
+    lines, stages = _expensive(view), view.account.stages
+    # Arrays are fed by Keras's own stages alone.
+    is_made = any(view.line_of(o) or o.kind in _READERS for o in stages)
+    if lines and _is_large(view) and (is_made or any(THREAD in o.parts for o in lines)):
         yield _waiting(view, *lines[:4], clause=f"most of it at {lines[0].where}")
 
 
