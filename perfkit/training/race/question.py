@@ -181,13 +181,14 @@ class Race(Experiment):
 
     def _in_sentence(self, side: Side) -> tuple[str, str]:
         """How a side and the baseline are called: a variable runs nothing itself."""
-        place, training = side.place, name_of(side.maker)
-        if place.variables:
-            return f"{training} with {side.name}", "without"
+        first, place, training = self.sides[0], side.place, name_of(side.maker)
         if place.cores:
             return f"{training} on {side.name}", f"on {self.baseline}"
         if place.python:
             return f"{training} in {side.name}", f"in {self.baseline}"
+        # A script may set variables itself, and those are of its own place as well.
+        if side.maker == first.maker and place.variables != first.place.variables:
+            return f"{training} with {side.name}", "without"
         return side.name, self.baseline
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
@@ -335,12 +336,14 @@ def differences(
         return
     # The model of a custom loop is unknown.
     has_models = not (new.loop or base.loop)
+    # A functional model lists its inputs, and a Sequential does not.
+    layers, baseline = ([n for n in f.layers if n != "InputLayer"] for f in (new, base))
     if has_models and new.parameters != base.parameters:
         after, before = f"{new.parameters:,}", f"{base.parameters:,}"
         sentence = f"its model has {after} parameters instead of {before}"
         yield Difference(sentence, other_work=True)
-    elif has_models and new.layers != base.layers:
-        mine, theirs = Counter(new.layers), Counter(base.layers)
+    elif has_models and layers != baseline:
+        mine, theirs = Counter(layers), Counter(baseline)
         extra, absent = map(", ".join, (mine - theirs, theirs - mine))
         parts = (extra and f"has {extra}", absent and f"lacks {absent}")
         phrase = " and ".join(filter(None, parts)) or "has its layers in another order"

@@ -233,6 +233,7 @@ SPEED = {"ready_s": 9.0, "step_s": 0.5, "policy": "mixed_bfloat16", "xla": True}
 # What is known of the one side, and of the other.
 SAME_JOB = {
     "nothing": ({}, {}),
+    "listed inputs": ({"layers": ("InputLayer", "Dense", "Dense")}, {}),
     "source": ({"data": "tf.data"}, {}),
     "dtype": ({"element": ("float64[10, 4]", "int32[10, 1]")}, {}),
     "last batch": ({"steps": 101}, {}),
