@@ -216,15 +216,16 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 return
             try:
                 yield from self._look()
+                if self._facts.late:
+                    yield Preparing(settings.late_in_words(self._facts.late))
+                if not self._stopped.is_set():
+                    yield from self._compare()
             except RunError as error:
-                if self._account is None:
+                if self._account is None or self.finding:
                     raise
                 self._keep_account(str(error))
-                return
-            if self._facts.late:
-                yield Preparing(settings.late_in_words(self._facts.late))
-            if not self._stopped.is_set():
-                yield from self._compare()
+            if not self.finding and self._stopped.is_set():
+                self._keep_account("the run was stopped before the first turn ended")
         finally:
             launcher().load_with({})
 
