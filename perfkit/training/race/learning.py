@@ -216,8 +216,7 @@ def _apart(new: list[float], base: list[float]) -> bool:
     # Rounds may repeat the same batches, so they add no independent losses.
     count = min(len(new), _FIRST)
     error = math.hypot(*map(statistics.stdev, (new, base))) / math.sqrt(count)
-    scale = abs(statistics.fmean(base))
-    return apart > _ERRORS * error and apart > _SHARE * scale
+    return apart > _ERRORS * error and apart > _SHARE * abs(statistics.fmean(base))
 
 
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
@@ -300,8 +299,7 @@ def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
         examples = examples_to(loss, points)
         if examples is None:
             return {}
-        seed = f"{points[0][1]:.4g}"
-        runs[number] = _Run(seed, examples, examples / steady.rate)
+        runs[number] = _Run(f"{points[0][1]:.4g}", examples, examples / steady.rate)
     return runs
 
 
