@@ -260,6 +260,13 @@ def digest(maker: Callable[[], Any]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
+def tell_edits(maker: Callable[[], Any], code: str) -> Iterator[str]:
+    """Say that a training is no longer what ``digest`` gave as its run began."""
+    if digest(maker) != code:
+        name = name_of(maker)
+        yield f"{name} changed during this run, so it mixes two versions: run it again."
+
+
 def _text_of(file: str) -> str:
     # A kernel knows the text of its cells, which lie in no file.
     lines = linecache.getlines(file) if "ipykernel" in file else []

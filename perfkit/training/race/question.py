@@ -24,7 +24,7 @@ from perfkit.findings.text import as_sentence, lower
 from perfkit.questions.base import NOT_ASKED, Experiment
 from perfkit.questions.shared.verdicts import failures, rates_behind
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import digest, name_of
+from perfkit.training.diagnose.maker import digest, name_of, tell_edits
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, Side, Work, look_at, train
@@ -80,7 +80,7 @@ class Race(Experiment):
     @property
     def parameters(self) -> dict[str, Any]:
         """The command that asks it again, and which code that is about."""
-        code = [digest(side.maker) for side in self.sides]
+        code = [side.code or digest(side.maker) for side in self.sides]
         return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
 
     def make_variants(self) -> Mapping[str, Variant]:
@@ -139,9 +139,10 @@ class Race(Experiment):
             verdict = replace(verdict, headline=headline, much=size)
             remaining = comparable
         jobs = filter(None, (self._other_job(side, measured) for side in remaining))
+        edits = (tell_edits(s.maker, s.code) for s in self.sides if s.code)
         return replace(
             verdict,
-            warnings=(*verdict.warnings, *jobs),
+            warnings=(*{*itertools.chain(*edits)}, *verdict.warnings, *jobs),
             because=failures(measured),
             folds=self._folds(measured),
         )

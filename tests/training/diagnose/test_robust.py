@@ -212,13 +212,14 @@ def test_a_diagnosis_is_stopped_at_any_moment(events, known, alone_here, tmp_pat
         lambda: odd.fits(odd.batches().repeat()), budget=3600, folder=tmp_path
     )
     if known:
-        session._account, session._take_account = known, tuple
+        session._account, session._take_account, session._code = known, tuple, "old"
     for index, _ in enumerate(session.events()):
         if index == events:
             session.stop()
     assert session.finding is None or session.finding.stopped
     # What was seen before the first turn is kept.
     assert not known or session.finding.account == known
+    assert not known or "run it again" in session.finding.verdict.warnings[0]
 
 
 @pytest.mark.parametrize(

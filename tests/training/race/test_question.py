@@ -187,6 +187,9 @@ def test_code_of_the_working_tree_in_a_commit_is_warned_of():
     notes = {OLD: {LEFT: ["mine", "other"]}}
     (warning,) = against_old(2000.0, notes=notes).warnings
     assert warning.startswith(f"{OLD} ran with mine, other from the working tree, so")
+    # So is code that was edited while it ran.
+    (warning,) = against_old(2000.0, of=sides(OLD, NEW, code="as it began")).warnings
+    assert warning.startswith("make_training changed during this run, so it mixes")
 
 
 # What two sides do not do alike.
