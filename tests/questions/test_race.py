@@ -52,16 +52,14 @@ def test_what_is_too_noisy_to_say_hides_no_winner():
 
 
 def test_a_single_variant_wins_nothing_and_it_is_said_what_failed():
-    alone = verdict({"old": 100})
-    assert alone.next.startswith("Give the run more seconds")
+    assert verdict({"old": 100}).next.startswith("Give the run more seconds")
     crash = failed("third", "crashed", "raised X: y")
     run = measured({"old": 100, "new": 200, "third": 100})
     others = tuple(trial for trial in run.trials if trial.variant != "old")
     found = Race(replace(run, trials=others), CHOICES, "images").verdict()
     assert (found.winner, found.sure) == ("", "not known yet")
     assert found.much.endswith('; the run does not show whether "old" is slower.')
-    broken = verdict({"old": 100}, extra=(crash,))
-    assert broken.next.startswith("Trials failed")
+    assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials failed")
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,7 @@ def test_what_is_shown_of_a_recording_has_its_stamp_as_text_and_of_a_run_none():
     assert recorded().stamp == ""
     assert "ecorded on" not in repr(recorded()) + chart(recorded()).svg
     attack = '"><script>alert(1)</script>\x1b[2J\u202e'
-    machine = replace(MACHINE, cpu=attack)
-    hostile = replace(shown, machine=machine, recorded=attack)
+    hostile = replace(shown, machine=replace(MACHINE, cpu=attack), recorded=attack)
     written = chart(hostile).svg + hostile._repr_html_()
     assert "<script" not in written
     assert "\x1b" not in written

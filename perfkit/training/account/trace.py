@@ -58,8 +58,7 @@ class Intervals:
 
     def lengths(self) -> Iterator[tuple[int, float]]:
         """Yield the number and the seconds of each."""
-        seconds = (self.end - self.begin).tolist()
-        return zip(self.numbers.tolist(), seconds, strict=True)
+        return zip(self.numbers.tolist(), (self.end - self.begin).tolist(), strict=True)
 
     def where(self, mask: NDArray[np.bool_]) -> "Intervals":
         """Return the intervals that a mask selects."""
@@ -246,8 +245,7 @@ class _Reading:
         names: dict[Operation, int] = {}
         for name, kind, owner, begin, end, of_input in self.waiting:
             captured = of_input or owner in self.captured
-            function = self.functions.get(owner, "")
-            operation = Operation(name, kind, function, captured)
+            operation = Operation(name, kind, self.functions.get(owner, ""), captured)
             number = names.setdefault(operation, len(names))
             self.spans["operations"].append((begin, end, number))
         # A kernel is of the operation that started it.

@@ -201,8 +201,7 @@ class KnownCause:
         if self.of_stages and missing:
             yield Untested(missing, self.id)
         if facts.loop and self.needs_fit:
-            reason = "it needs fit, because your own loop decides that"
-            yield Untested(reason, self.id)
+            yield Untested("it needs fit, because your own loop decides that", self.id)
             return
         for candidate in self.offer(facts):
             if isinstance(candidate, Change):

@@ -42,7 +42,7 @@ from perfkit.training.diagnose.causes.lines import hot
 from perfkit.training.diagnose.change import Change
 from perfkit.training.diagnose.edits import locate
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import assigned, digest, maker, name_of
+from perfkit.training.diagnose.maker import assigned, digest, maker, name_of, tell_edits
 from perfkit.training.diagnose.rounds import AS_GIVEN, Rounds
 from perfkit.training.diagnose.script import Script, WholeScript
 
@@ -173,7 +173,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
         if budget is not None:
             check_budget(budget, LEAST_BUDGET_S)
         super().__init__(rounds.LONGEST_S if budget is None else budget, seed, folder)
-        self._maker = maker
+        self._maker, self._code = maker, digest(maker)
         self._name = name_of(self._maker)
         self._requested_s = budget
         self._longest = 0.0
@@ -216,15 +216,16 @@ class DiagnosisSession(Measurer[Diagnosis]):
                 return
             try:
                 yield from self._look()
+                if self._facts.late:
+                    yield Preparing(settings.late_in_words(self._facts.late))
+                if not self._stopped.is_set():
+                    yield from self._compare()
             except RunError as error:
-                if self._account is None:
+                if self._account is None or self.finding:
                     raise
                 self._keep_account(str(error))
-                return
-            if self._facts.late:
-                yield Preparing(settings.late_in_words(self._facts.late))
-            if not self._stopped.is_set():
-                yield from self._compare()
+            if not self.finding and self._stopped.is_set():
+                self._keep_account("the run was stopped before the first turn ended")
         finally:
             launcher().load_with({})
 
@@ -402,7 +403,7 @@ class DiagnosisSession(Measurer[Diagnosis]):
             facts=asdict(self._facts) | {ASKED: options},
             outcome=verdict.outcome(measured),
             account=self._account,
-            code=digest(self._maker),
+            code=self._code,
             notes=measured.notes | {LIMITS: limits},
             budget_s=self._budget,
             seed=self._seed,
@@ -411,9 +412,12 @@ class DiagnosisSession(Measurer[Diagnosis]):
             unfinished=unfinished,
             **{name: getattr(measured, name) for name in MEASURED},
         )
-        diagnosis = locate(diagnosis, self._maker, self._changes)
+        warnings = tuple(tell_edits(self._maker, self._code))
+        if not warnings:
+            diagnosis = locate(diagnosis, self._maker, self._changes)
         said = verdict.verdict_of(diagnosis)
         said = with_next(said, diagnosis.finding, diagnosis.training)
+        said = replace(said, warnings=(*warnings, *said.warnings))
         return replace(diagnosis, verdict=said)
 
     def _together(self, measured: Measurement) -> Together | None:

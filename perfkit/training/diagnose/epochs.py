@@ -187,8 +187,7 @@ class Block:
     def __post_init__(self) -> None:
         callbacks = self.training.arguments["callbacks"]
         self.callbacks = prepare_callbacks(callbacks, self.training.epochs or 1)
-        steps = self.epochs.validation
-        self.validating = Validating(steps, shortens=not is_keras_2())
+        self.validating = Validating(self.epochs.validation, shortens=not is_keras_2())
 
 
 def train(block: Block, turnstile: Turnstile) -> None:
@@ -223,8 +222,7 @@ class _Counter:
         epochs = block.epochs
         if epochs.validated:
             # As many as a change has left.
-            between = epochs_between(block.training.arguments)
-            epochs = replace(epochs, validated=between)
+            epochs = replace(epochs, validated=epochs_between(block.training.arguments))
         self._epochs = epochs
         # Of the epoch that runs; None where it is left to the data.
         self._trial_steps = epochs.trial_steps

@@ -256,8 +256,7 @@ class Turns:
         self._callbacks = training.arguments["callbacks"]
         self._training = training
         self._unused = [dict(vars(callback)) for callback in self._callbacks]
-        block = Block(self._copied(), epochs, lambda: self._ends > 0)
-        train(block, turnstile)
+        train(Block(self._copied(), epochs, lambda: self._ends > 0), turnstile)
         candidates = tuple(self._changes.values())
         choosing = Screening(candidates, self._suspects, hurried=self._hurried)
         # All variants begin where the training as given is now.

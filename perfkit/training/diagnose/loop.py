@@ -34,6 +34,8 @@ from perfkit.training.diagnose.training import Training, handed_over, kind_of, w
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"
+# What an iterator of Python or of TensorFlow raises at its end.
+_AT_END = ("StopIteration", "OutOfRangeError")
 
 
 class StepCounter:
@@ -252,6 +254,7 @@ class Looping:
     counter: StepCounter = field(init=False)
     between_s: float = 0.0
     _ended: float | None = None
+    _is_longer: bool = False
     _steps_made: int = 0
     _changed: dict[int, tuple[Any, Training]] = field(default_factory=dict)
 
@@ -262,7 +265,7 @@ class Looping:
         """
         self.counter = StepCounter(turnstile, self.epochs)
         with listening(self.batches):
-            returned = maker()
+            returned = self._run(maker)
             if not self.training:
                 self.fitting = handed_over(returned)
                 return
@@ -273,7 +276,16 @@ class Looping:
             while self._steps_made and not self.hurry:
                 self._steps_made = self.begun = 0
                 self.counter.set_up_anew()
-                maker()
+                self._run(maker)
+
+    def _run(self, maker: Callable[[], Any]) -> Any:
+        """Make the training; a loop that draws its batches itself ends with them."""
+        try:
+            return maker()
+        except Exception as error:
+            if not self._is_longer or type(error).__name__ not in _AT_END:
+                raise
+            return None
 
     def batches(self, data: Any) -> Iterator[Any]:
         """Give the batches of an epoch; each that is asked for ends the step before."""
@@ -316,6 +328,7 @@ class Looping:
             self.length = step or self.length
             if not step or self.begun < limit:
                 return
+            self._is_longer = True
             if limit > 1:
                 self.counter.begin_anew()
 

@@ -189,8 +189,10 @@ def source_of(maker: Callable[[], Any]) -> Source:
     if isinstance(maker, Script):
         # A notebook holds its pictures besides its code.
         text = _short(source.text_of(maker.path))
-        line = maker.line_of_fit(ast.parse(text))
-        return Source(text, maker.path, fit=line, cells=source.cells_of(maker.path))
+        line = maker.line_of_fit(tree := ast.parse(text))
+        # Another call trains where that one never comes.
+        fit = line if maker.is_sure(tree, line) else 0
+        return Source(text, maker.path, fit=fit, cells=source.cells_of(maker.path))
     function = inspect.unwrap(maker)
     code = getattr(function, "__code__", None)
     if code is None:
@@ -256,6 +258,13 @@ def digest(maker: Callable[[], Any]) -> str:
     if isinstance(maker, Script):
         code += repr((maker.arguments, maker.fit))
     return hashlib.sha256(code.encode()).hexdigest()
+
+
+def tell_edits(maker: Callable[[], Any], code: str) -> Iterator[str]:
+    """Say that a training is no longer what ``digest`` gave as its run began."""
+    if digest(maker) != code:
+        name = name_of(maker)
+        yield f"{name} changed during this run, so it mixes two versions: run it again."
 
 
 def _text_of(file: str) -> str:

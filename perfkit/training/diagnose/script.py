@@ -269,7 +269,7 @@ class Script:
         code = compile(looped if loops else tree, self.path, "exec")
         main = self._main()
         real, training = keras.Model.fit, None
-        passed = set[int]()
+        passed, name = dict[int, Any](), Path(self.path).name
         keras.Model.fit = _taking(real, self, line, passed)
         finder = _NoKeras2()
         if not is_legacy(os.environ):
@@ -277,10 +277,10 @@ class Script:
         try:
             training = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
-            if ended.code or not (loops and steps):
+            if ended.code or not (passed or (loops and steps)):
                 raise BadParameterError(
-                    f"{Path(self.path).name} exited with {ended.code!r} before it "
-                    "trained; if it needs arguments, give them after `--`."
+                    f"{name} exited with {ended.code!r} before it trained; if it needs "
+                    "arguments, give them after `--`."
                 ) from None
         except Exception as error:
             # What stands behind a training may need what that has learnt.
@@ -295,10 +295,17 @@ class Script:
             if finder in sys.meta_path:
                 sys.meta_path.remove(finder)
         if training is None and not (loops and steps):
-            raise BadParameterError(
-                f"{Path(self.path).name} ended without a call of fit."
-            )
+            # What a script has closed or compiled anew since then would not be its own.
+            alive = [t for t, by in passed.values() if by and t[0].optimizer is by]
+            if self.fit or not alive:
+                raise BadParameterError(f"{name} ended without a call of fit.")
+            training = max(alive, key=lambda training: training[2]["epochs"])
         return training
+
+    def is_sure(self, tree: ast.Module, line: int) -> bool:
+        """Whether the call of ``fit`` in this line is to train, and no other."""
+        calls = (call for call in fit_calls(tree) if call.lineno == line)
+        return self.fit > 0 or any(source.is_certain(tree, call) for call in calls)
 
     def line_of_fit(self, tree: ast.Module) -> int:
         """The line of the call to take; 0 for whichever comes first.
@@ -478,20 +485,19 @@ def not_trained(arguments: dict[str, Any]) -> Any:
     return history
 
 
-def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
+def _taking(real: Any, script: Script, line: int, passed: dict[int, Any]) -> Any:
     """What takes the place of Keras's own ``fit``.
 
     It holds the script where that trains in ``line``, in any if that is 0, and passes
-    over other calls, whose numbers it adds to ``passed``.
+    over other calls. It adds these to ``passed`` by number, 0 in other files: what was
+    to be trained, and its optimizer, or None where a ``with`` closes behind it.
     """
     signature = inspect.signature(real)
     calls = fit_calls(tree := parse(script.path))
-    matches = (call for call in calls if call.lineno == line)
-    # Without a word of epochs it may be no training, and behind a condition, or in a
-    # function that nobody calls, it may never come: another file holds the one.
-    sure = script.fit > 0 or any(
-        source.tells_epochs(call) and source.is_certain(tree, call) for call in matches
-    )
+    withs = source.of_kind(ast.With, tree)
+    closing = {n for w in withs for n in range(w.lineno, (w.end_lineno or 0) + 1)}
+    # If that never comes, another file holds the one.
+    sure = script.is_sure(tree, line)
 
     @functools.wraps(real)
     def taking(*args: Any, **kwargs: Any) -> Any:
@@ -506,12 +512,10 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
             for number, call in enumerate(calls, 1)
             if any(call.lineno <= n <= (call.end_lineno or 0) for n in lines)
         }
-        is_reached = line in at.values()
-        if line and (is_direct or sure) and not is_reached:
-            passed.update(at)
-            return _passed_over(real, arguments)
-        model, x = arguments.pop("self"), arguments.pop("x", None)
-        y, weight = arguments.pop("y", None), arguments.pop("sample_weight", None)
+        # Keras trains for one where a script asks for none.
+        options = {"epochs": 1} | arguments
+        model, x = options.pop("self"), options.pop("x", None)
+        y, weight = options.pop("y", None), options.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         # A dataset of one's own may have a shape as well.
         is_dataset = kind_of(x) in ("tf.data", "PyDataset", "DataLoader")
@@ -522,8 +526,13 @@ def _taking(real: Any, script: Script, line: int, passed: set[int]) -> Any:
             data = (data,)
         elif isinstance(data, tuple):
             data = tuple(part for part in data if part is not None)
-        # Keras trains for one where a script asks for none.
-        hand_over((model, data, {"epochs": 1} | arguments))
+        training = model, data, options
+        if line and (is_direct or sure) and line not in at.values():
+            optimizer = model.optimizer if closing.isdisjoint(lines) else None
+            passed.update(dict.fromkeys(at or [0], (training, optimizer)))
+            return _passed_over(real, arguments)
+        passed.clear()
+        hand_over(training)
 
     return taking
 

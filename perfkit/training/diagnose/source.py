@@ -168,7 +168,7 @@ def tells_epochs(call: ast.Call) -> bool:
 
 
 def is_certain(tree: ast.Module, call: ast.Call) -> bool:
-    """Whether a call is made whatever a script is asked: behind no condition."""
+    """Whether a call tells epochs and is made, whatever a script is asked."""
     names = {called_name(node) for node in of_kind(ast.Call, tree)}
     doubtful = [
         node
@@ -176,7 +176,8 @@ def is_certain(tree: ast.Module, call: ast.Call) -> bool:
         if (isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test))
         or (isinstance(node, ast.FunctionDef) and node.name not in names)
     ]
-    return all(call not in of_kind(ast.Call, node) for node in doubtful)
+    is_reached = all(call not in of_kind(ast.Call, node) for node in doubtful)
+    return is_reached and tells_epochs(call)
 
 
 def trains_by_fit(tree: ast.AST) -> bool:

@@ -98,8 +98,7 @@ def checked_out(revision: str, script: Path) -> Commit:
 
     ``BadParameterError`` if there is no git, repository or commit.
     """
-    where = script.resolve().parent
-    top = Path(_git(where, "rev-parse", "--show-toplevel")).resolve()
+    top = Path(_git(script.resolve().parent, "rev-parse", "--show-toplevel")).resolve()
     # What begins with a dash would be an option.
     number = _git(
         top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"

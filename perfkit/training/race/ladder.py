@@ -231,6 +231,5 @@ def _statements(code: Source) -> list[str]:
         for node in ast.walk(ast.parse(code.text))
         if isinstance(node, ast.FunctionDef) and node.name == code.function
     )
-    body = next((function.body for function in functions), [])
-    texts = map(ast.unparse, body)
+    texts = map(ast.unparse, next((function.body for function in functions), []))
     return [t for t in texts if not t.startswith(("import ", "from ", "'", '"'))]

@@ -7,6 +7,7 @@ losses differ only where they lie further apart than that lets expect.
 import contextlib
 import itertools
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,8 @@ _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 # So many of the first losses are compared; means lie apart where they differ by so many
 # standard errors and by this share.
 _FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
+# Where a word begins in the name of a class; functions have the same words.
+_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Losses that differ by no more are the same but for rounding.
 _ROUNDING = 1e-4
 
@@ -114,22 +117,31 @@ class Learning:
 
 def describe(model: Any) -> dict[str, Any]:
     """Describe by what a model learns, in words and numbers alone."""
-    schedules = load_keras().optimizers.schedules
+    keras = load_keras()
     # What is no model is refused later, in a sentence.
     optimizer = getattr(model, "optimizer", None)
+    # In mixed precision another one wraps it, which scales the loss.
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     rate: Any = getattr(optimizer, "learning_rate", None)
     with contextlib.suppress(TypeError, ValueError):
         rate = float(rate)
     # Of a schedule Keras gives the rate at this step.
     schedule = getattr(optimizer, "_learning_rate", None)
-    if isinstance(rate, float) and isinstance(schedule, schedules.LearningRateSchedule):
+    is_schedule = isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule)
+    if isinstance(rate, float) and is_schedule:
         rate = f"{type(schedule).__name__} from {units.significant(rate)}"
-    loss = getattr(model, "loss", None)
-    return {
+    compiled = {
         "optimizer": type(optimizer).__name__,
         "learning rate": rate if isinstance(rate, float | str) else "a schedule",
-        "loss": loss if isinstance(loss, str) else type(loss).__name__,
     }
+    loss = getattr(model, "loss", None)
+    # Each output may have a loss of its own.
+    if isinstance(loss, str) or callable(loss):
+        with contextlib.suppress(TypeError, ValueError):
+            loss = keras.losses.get(loss)
+        name = getattr(loss, "__name__", type(loss).__name__)
+        compiled["loss"] = _CAPITAL.sub("_", name).lower()
+    return compiled
 
 
 def in_learning(
@@ -204,8 +216,7 @@ def _apart(new: list[float], base: list[float]) -> bool:
     # Rounds may repeat the same batches, so they add no independent losses.
     count = min(len(new), _FIRST)
     error = math.hypot(*map(statistics.stdev, (new, base))) / math.sqrt(count)
-    scale = abs(statistics.fmean(base))
-    return apart > _ERRORS * error and apart > _SHARE * scale
+    return apart > _ERRORS * error and apart > _SHARE * abs(statistics.fmean(base))
 
 
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
@@ -288,8 +299,7 @@ def _runs_to(loss: float, measured: Measurement, side: str) -> dict[int, _Run]:
         examples = examples_to(loss, points)
         if examples is None:
             return {}
-        seed = f"{points[0][1]:.4g}"
-        runs[number] = _Run(seed, examples, examples / steady.rate)
+        runs[number] = _Run(f"{points[0][1]:.4g}", examples, examples / steady.rate)
     return runs
 
 

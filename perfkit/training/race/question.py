@@ -24,7 +24,7 @@ from perfkit.findings.text import as_sentence, lower
 from perfkit.questions.base import NOT_ASKED, Experiment
 from perfkit.questions.shared.verdicts import failures, rates_behind
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import digest, name_of
+from perfkit.training.diagnose.maker import digest, name_of, tell_edits
 from perfkit.training.race import learning
 from perfkit.training.race.learning import Difference
 from perfkit.training.race.sides import LEFT, Side, Work, look_at, train
@@ -80,7 +80,7 @@ class Race(Experiment):
     @property
     def parameters(self) -> dict[str, Any]:
         """The command that asks it again, and which code that is about."""
-        code = [digest(side.maker) for side in self.sides]
+        code = [side.code or digest(side.maker) for side in self.sides]
         return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
 
     def make_variants(self) -> Mapping[str, Variant]:
@@ -139,9 +139,10 @@ class Race(Experiment):
             verdict = replace(verdict, headline=headline, much=size)
             remaining = comparable
         jobs = filter(None, (self._other_job(side, measured) for side in remaining))
+        edits = (tell_edits(s.maker, s.code) for s in self.sides if s.code)
         return replace(
             verdict,
-            warnings=(*verdict.warnings, *jobs),
+            warnings=(*{*itertools.chain(*edits)}, *verdict.warnings, *jobs),
             because=failures(measured),
             folds=self._folds(measured),
         )
@@ -181,13 +182,14 @@ class Race(Experiment):
 
     def _in_sentence(self, side: Side) -> tuple[str, str]:
         """How a side and the baseline are called: a variable runs nothing itself."""
-        place, training = side.place, name_of(side.maker)
-        if place.variables:
-            return f"{training} with {side.name}", "without"
+        first, place, training = self.sides[0], side.place, name_of(side.maker)
         if place.cores:
             return f"{training} on {side.name}", f"on {self.baseline}"
         if place.python:
             return f"{training} in {side.name}", f"in {self.baseline}"
+        # A script may set variables itself, and those are of its own place as well.
+        if side.maker == first.maker and place.variables != first.place.variables:
+            return f"{training} with {side.name}", "without"
         return side.name, self.baseline
 
     def _folds(self, measured: Measurement) -> tuple[Fold, ...]:
@@ -335,12 +337,14 @@ def differences(
         return
     # The model of a custom loop is unknown.
     has_models = not (new.loop or base.loop)
+    # A functional model lists its inputs, and a Sequential does not.
+    layers, baseline = ([n for n in f.layers if n != "InputLayer"] for f in (new, base))
     if has_models and new.parameters != base.parameters:
         after, before = f"{new.parameters:,}", f"{base.parameters:,}"
         sentence = f"its model has {after} parameters instead of {before}"
         yield Difference(sentence, other_work=True)
-    elif has_models and new.layers != base.layers:
-        mine, theirs = Counter(new.layers), Counter(base.layers)
+    elif has_models and layers != baseline:
+        mine, theirs = Counter(layers), Counter(baseline)
         extra, absent = map(", ".join, (mine - theirs, theirs - mine))
         parts = (extra and f"has {extra}", absent and f"lacks {absent}")
         phrase = " and ".join(filter(None, parts)) or "has its layers in another order"

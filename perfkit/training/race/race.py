@@ -31,7 +31,7 @@ from perfkit.training.diagnose.change import nothing
 from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S, in_seconds
 from perfkit.training.diagnose.edits import Patch
 from perfkit.training.diagnose.facts import Facts
-from perfkit.training.diagnose.maker import InFile, assigned, name_of, source_of
+from perfkit.training.diagnose.maker import InFile, assigned, digest, name_of, source_of
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
 from perfkit.training.race import learning
@@ -237,9 +237,8 @@ def _with_variables(side: Side) -> Side:
     is_there = side.place.python or importlib.util.find_spec("tf_keras")
     if is_there and _imports_tf_keras(side.maker):
         variables.setdefault(environment.LEGACY, "1")
-    return replace(
-        side, place=replace(side.place, variables=tuple(sorted(variables.items())))
-    )
+    place = replace(side.place, variables=tuple(sorted(variables.items())))
+    return replace(side, place=place, code=digest(side.maker))
 
 
 def _imports_tf_keras(maker: Callable[[], Any]) -> bool:

@@ -43,6 +43,7 @@ class Side:
         place: Where it runs.
         commit: Whose code it is; None for that of the working tree.
         retuned: Whether a batch of another size is meant, and no other job.
+        code: As ``digest`` gives it when its race is made; "" before.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Side:
     place: Place = field(default_factory=Place)
     commit: Commit | None = None
     retuned: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -226,8 +228,7 @@ def _of_commits(options: Asked) -> Entrants:
             if isinstance(copy, Script):
                 # A script that runs outside of the repository keeps its folder.
                 with contextlib.suppress(BadParameterError):
-                    folder = commit.path_of(Path(copy.folder))
-                    copy = replace(copy, folder=str(folder))
+                    copy = replace(copy, folder=str(commit.path_of(Path(copy.folder))))
             sides.append(Side(name=commit.name, maker=copy, commit=commit))
         close = refused.pop_all().close
     return Entrants((*sides, Side(name="the working tree", maker=original)), close)

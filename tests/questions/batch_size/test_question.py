@@ -107,8 +107,7 @@ def test_what_failed_is_told_by_what_was_missing():
     "note", [None, 7, "x", {}, [["a", 1]], [[4, 0], [8, "x"], [True, 3.0]]]
 )
 def test_notes_that_make_no_sense_say_nothing(note):
-    trial = tried("fits 4?", batch=note, memory=note)
-    run = Measurement(variants=(), trials=(trial,))
+    run = Measurement(variants=(), trials=(tried("fits 4?", batch=note, memory=note),))
     found = BatchSize().result(run)
     assert (found.memory, found.search) == ((), None)
 

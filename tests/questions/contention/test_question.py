@@ -174,8 +174,7 @@ def test_neither_files_nor_charts_nor_variants_of_mysteries_tell_them_apart(tmp_
 
 @pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES])
 def test_every_variant_really_trains_and_tells_what_it_waits(name):
-    work = Contention().make_variants()[name].work
-    running = launched().start(work, 1, Limits())
+    running = launched().start(Contention().make_variants()[name].work, 1, Limits())
     # By then a slow pipeline knows the usual step.
     ticks = ticks_of(until_ticks(running, 8))
     running.kill("completed", "")

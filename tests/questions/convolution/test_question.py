@@ -53,8 +53,7 @@ SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"
 
 def refused(**given):
     told = experiment("convolution", **SMALL | given).prepare()
-    notes = {note.name: note.value for note in told if type(note) is Note}
-    return notes[REFUSED]
+    return {note.name: note.value for note in told if type(note) is Note}[REFUSED]
 
 
 def test_a_function_becomes_a_variant_that_travels_and_stays_when_parameters_change():

@@ -52,8 +52,7 @@ def test_injected_costs_are_found_within_five_percent(costs):
 def test_the_intervals_hold_the_truth():
     held = 0
     for seed in range(40):
-        fit = fitted(timed(ONE, noise=0.05, seed=seed))
-        parts = zip(fit.each, ONE, strict=True)
+        parts = zip(fitted(timed(ONE, noise=0.05, seed=seed)).each, ONE, strict=True)
         held += sum(part.low <= truth <= part.high for part, truth in parts)
     assert held >= 0.9 * 120
 
@@ -93,13 +92,11 @@ def test_a_known_crossover_is_found_and_held_by_the_interval(first, second, pair
     ],
 )
 def test_devices_of_like_costs_never_cross_and_noise_hides_whether(times, noise, kind):
-    second = tuple(times * part for part in ONE)
-    assert crossing(ONE, second, noise=noise).kind == kind
+    assert crossing(ONE, tuple(times * part for part in ONE), noise=noise).kind == kind
 
 
 def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
-    little = tuple(0.95 * part for part in ONE)
-    assert crossing(ONE, little, rounds=1).kind == "open"
+    assert crossing(ONE, tuple(0.95 * part for part in ONE), rounds=1).kind == "open"
     assert crossing(ONE, ONE, rounds=1).kind == "open"
     known = steps(ONE, TWO)
     name = name_of("all cores", "width 2,048", 64)
@@ -111,6 +108,5 @@ def test_one_round_and_a_gain_that_is_lost_again_are_no_crossover():
 def test_work_is_counted_from_shapes():
     # Three products of 8 by 8 and one of 8 by 10, forward and for the weights; all but
     # the first once more for what lies before.
-    products = 2 * (3 * 64 + 80) + (2 * 64 + 80)
-    assert Size(8, 5).cost.flops == 2 * 5 * products
+    assert Size(8, 5).cost.flops == 2 * 5 * (2 * (3 * 64 + 80) + (2 * 64 + 80))
     assert Size(8, 5).cost.traffic == 4 * (6 * (3 * 64 + 80) + 4 * 5 * 24)

@@ -23,11 +23,9 @@ def test_without_a_gpu_each_size_pairs_one_core_with_all(gpus):
 
 def test_with_a_gpu_the_whole_cpu_is_held_against_it(gpus):
     gpus(1)
-    asked = experiment("cpu-or-gpu")
-    variants = asked.make_variants()
+    variants = experiment("cpu-or-gpu").make_variants()
     assert not any(one.unavailable for one in variants.values())
-    narrowest = variants["GPU, width 32, batch 64"]
-    assert narrowest.against == "CPU, width 32, batch 64"
+    assert variants["GPU, width 32, batch 64"].against == "CPU, width 32, batch 64"
 
 
 def test_what_cannot_be_asked_or_used_is_said_before_the_run(gpus, monkeypatch):

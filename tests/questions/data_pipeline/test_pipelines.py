@@ -47,8 +47,7 @@ def test_a_way_that_gives_something_else_is_found_out(task):
 
 def test_every_image_comes_once_each_time_round_with_its_label_in_another_order(task):
     paths, labels, drawn = schedule(task)
-    count = len(task.images.paths)
-    rounds = paths.reshape(-1, count)
+    rounds = paths.reshape(-1, len(task.images.paths))
     assert [path.decode() for path in rounds[0]] == list(task.images.paths)
     assert len(paths) == len(drawn) >= 4096
     assert all(set(one) == set(rounds[0]) for one in rounds)
@@ -66,8 +65,7 @@ def test_a_trial_is_ready_works_and_tells_what_a_step_waited(training, task):
     trial = work.feed(VARIANTS["cache"], task, training=training)
     taken = list(itertools.islice(trial, 12))
     trial.close()
-    pauses = [item.label for item in taken if isinstance(item, Pause)]
-    assert pauses == [READY.label]
+    assert [item.label for item in taken if isinstance(item, Pause)] == [READY.label]
     ticks = [item for item in taken if isinstance(item, Tick)]
     assert all(tick.examples % task.batch == 0 for tick in ticks)
     assert all(bool(tick.parts) is training for tick in ticks)

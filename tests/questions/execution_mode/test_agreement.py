@@ -40,8 +40,7 @@ def test_a_way_and_its_shown_lines_learn_what_a_plain_loop_learns(name):
     job = dataclasses.replace(SHORT, feed=method.feed)
     far = wanted(job)
     assert execution_mode._difference(method, job, far) == ""
-    apart = typed(method, job) - far
-    assert np.linalg.norm(apart) < 0.01 * np.linalg.norm(far)
+    assert np.linalg.norm(typed(method, job) - far) < 0.01 * np.linalg.norm(far)
     # What costs time has lines to write instead.
     assert bool(method.fix()) == bool(method.do)
     assert method.fix() != method.read()

@@ -192,8 +192,7 @@ def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
 
     names = ("float32", "float64", "mixed_bfloat16")
     found = perfkit.fresh(lambda tf: {n: losses(n) for n in names}, timeout=180)
-    looks = mixed_precision.STEPS // mixed_precision.BETWEEN
-    assert len(found["float32"]) == looks
+    assert len(found["float32"]) == mixed_precision.STEPS // mixed_precision.BETWEEN
     assert found["float32"][-1] < 0.7 * found["float32"][0]
     assert found["float64"] == pytest.approx(found["float32"], rel=1e-3)
     assert found["mixed_bfloat16"] == pytest.approx(found["float32"], rel=0.05)

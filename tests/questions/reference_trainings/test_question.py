@@ -122,8 +122,7 @@ def test_a_finding_gives_the_trainings_that_the_run_gave():
 
 def many_in_a_call_and_one_by_one(_):
     reference = REFERENCES[0]
-    arrays = work.MODELS[reference.model].batch(reference.batch, work.SEED)
-    batch = work.placed(*arrays)
+    batch = work.placed(*work.MODELS[reference.model].batch(reference.batch, work.SEED))
     learnt = []
     for calls in (1, 6):
         step, steps, _ = work.build(reference)

@@ -37,8 +37,7 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S):
     timed = {}
     for count in counts:
         batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
-        whole = alone + (summing if count > 1 else 0.0)
-        timed[name_of(kind, count)] = batch, whole
+        timed[name_of(kind, count)] = batch, alone + (summing if count > 1 else 0.0)
         if count == 1:
             timed[name_of(kind, count, STRATEGY)] = batch, STEP + STRATEGY_S
         else:
@@ -138,8 +137,7 @@ def test_what_the_sum_takes_is_a_step_with_it_less_one_without():
 
 @pytest.mark.parametrize("way", ["", STRATEGY, OWN])
 def test_every_way_trains(way):
-    name = name_of(LOGICAL, 1 if way == STRATEGY else 2, way)
-    variant = SMALL.make_variants()[name]
+    variant = SMALL.make_variants()[name_of(LOGICAL, 1 if way == STRATEGY else 2, way)]
 
     def look(tf):
         return [type(item) for item in itertools.islice(variant.work(), 3)]
@@ -149,8 +147,7 @@ def test_every_way_trains(way):
 
 def test_preparing_refuses_what_learns_otherwise(gpus):
     def prepare(question):
-        notes = {note.name: note.value for note in question.prepare()}
-        return notes[REFUSED]
+        return {note.name: note.value for note in question.prepare()}[REFUSED]
 
     assert perfkit.fresh(lambda tf: prepare(SMALL)) == {}
     normal = Scaling(devices=2, model="small-resnet", batch=4)

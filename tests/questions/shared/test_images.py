@@ -70,8 +70,7 @@ def test_images_are_found_by_class_and_what_is_left_out_is_named(folder):
     assert names(folder, images) == set(GOOD)
     assert images.classes == ("cats", "dogs")
     for path, label in zip(images.paths, images.labels, strict=True):
-        first = os.path.relpath(path, folder).split(os.sep)[0]
-        assert images.classes[label] == first
+        assert images.classes[label] == os.path.relpath(path, folder).split(os.sep)[0]
     why = {name: reason for reason, many in images.skipped.items() for name in many}
     assert set(why) == {*BAD, "dogs/gone.jpg"}
     assert why["dogs/gone.jpg"] == "unreadable"

@@ -43,8 +43,7 @@ class Seen:
 
     def spent(self, place, kind, seconds, call="", *, repeats=True):
         """Seconds of samples outside of windows."""
-        index = self._key(place, call, kind, repeats)
-        self.told["seconds"].append([index, seconds])
+        self.told["seconds"].append([self._key(place, call, kind, repeats), seconds])
         return self
 
     def window(self, started, samples, put, *, updates=10):

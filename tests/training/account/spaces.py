@@ -25,8 +25,7 @@ class Plane:
 
     def set(self, name, number):
         """A stat of the whole plane."""
-        one = self._plane.stats.add(metadata_id=self.stat(name))
-        one.uint64_value = number
+        self._plane.stats.add(metadata_id=self.stat(name)).uint64_value = number
 
     def thread(self, name="python", at=0.0):
         line = self._plane.lines.add(name=name, timestamp_ns=round(at * 1e9))

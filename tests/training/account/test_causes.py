@@ -347,8 +347,7 @@ def test_a_healthy_training_gets_no_tip():
 
 def test_what_explains_a_line_hides_what_comes_later():
     # `predict` in a loop is Python between the steps as well.
-    line_ = line(python=6.0, calls=[("predict", 300, 6.0)])
-    made = account(line_)
+    made = account(line(python=6.0, calls=[("predict", 300, 6.0)]))
     assert told(made) == ["predict-per-row"]
     slow = account(SLOW_INPUT, stages=stages("Map", out=50))
     assert [c for c in ("map-in-turn", "input") if found(c, slow)] == [

@@ -122,8 +122,7 @@ def test_a_fused_operation_is_of_the_line_of_its_product():
         ("_FusedConv2D", 50),
         ("Relu", 51),
     ):
-        owner = graphs.charge(Operation("Relu", kind, "f"))
-        assert owner.place == (MINE, line)
+        assert graphs.charge(Operation("Relu", kind, "f")).place == (MINE, line)
 
 
 def test_a_sum_of_gradients_is_of_the_line_of_one_of_them(graphs):

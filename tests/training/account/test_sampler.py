@@ -101,8 +101,7 @@ TRAINS = (MINE, "train", 9)
     ],
 )  # fmt: skip
 def test_a_sample_is_of_a_line_a_call_and_a_kind(frames, place, call, kind):
-    key = look(frames)
-    assert key == Key(place and (MINE, place), call, kind, False)
+    assert look(frames) == Key(place and (MINE, place), call, kind, False)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +194,7 @@ def test_what_other_threads_compute_is_shared_out(monkeypatch, computed, expecte
 def test_a_line_that_computes_in_c_is_seen_and_not_the_one_behind_it():
     source = "while going:\n    sorted(rows)\n    len(rows)\n"
     known = {"going": [True], "rows": [*range(20_000)] * 20}
-    code = compile(source, MINE, "exec")
-    thread = threading.Thread(target=exec, args=(code, known))
+    thread = threading.Thread(target=exec, args=(compile(source, MINE, "exec"), known))
     thread.start()
     one, before = Sampler(Watch(), thread.ident), sys.getswitchinterval()
     # The other thread asks for the lock at once, as it does in an account.

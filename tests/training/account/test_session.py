@@ -109,8 +109,7 @@ def test_a_line_of_another_cell_is_not_taken_for_one_of_this_cell(monkeypatch):
 def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_own(
     here, capsys, alone_here
 ):
-    helper = "def busy():\n    return sum(range(300_000))\n"
-    (here / "helper.py").write_text(helper)
+    (here / "helper.py").write_text("def busy():\n    return sum(range(300_000))\n")
     path = script(
         here,
         """
@@ -129,8 +128,7 @@ def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_
     assert "predict" in capsys.readouterr().out
     data = (here / "x.json").read_bytes()
     found = parse(data, "x", Account)
-    predicts = on(found, numbered(path, "predict("))
-    assert predicts.find_call("predict").count > 3
+    assert on(found, numbered(path, "predict(")).find_call("predict").count > 3
     assert on(found, 2, "helper.py").seconds["Python"] > 0
     assert [one.name for one in (here / "perfkit-findings").iterdir()]
     # Not one line of the source is in it.
@@ -140,8 +138,7 @@ def test_calls_of_predict_in_a_loop_are_on_their_line_and_a_helpers_work_on_its_
     assert b"300_000" not in data
     assert not found.ended
     # All that was looked at stands somewhere.
-    stands = found.repeated_s + found.once_s
-    assert 0 < stands <= found.wall_s + 1.0
+    assert 0 < found.repeated_s + found.once_s <= found.wall_s + 1.0
 
 
 def test_what_was_seen_of_a_script_that_raises_is_kept(here, alone_here):
@@ -154,8 +151,7 @@ def test_what_was_seen_of_a_script_that_raises_is_kept(here, alone_here):
         """,
     )
     # With so few updates it is looked at for longer, on a busy machine too.
-    made = maker(path, read=whole_script)
-    session = AccountSession(made, budget=BUDGET, saves=False)
+    session = AccountSession(maker(path, read=whole_script), budget=BUDGET, saves=False)
     for _ in session.events():
         pass
     found = session.finding

@@ -12,8 +12,7 @@ STARTED = 1_000.0
 def made(tmp_path):
     """A space with one plane, and what reads it."""
     space = Space()
-    plane = space.plane()
-    return plane, lambda: read(space.write(tmp_path), STARTED), space
+    return space.plane(), lambda: read(space.write(tmp_path), STARTED), space
 
 
 def intervals(found, names=None):
@@ -142,8 +141,7 @@ def test_xla_work_is_named_by_the_operation_that_its_module_tells(made):
     plane, window, space = made
     proto = hlo_pb2.HloProto()
     proto.hlo_module.name = "cluster_1"
-    computation = proto.hlo_module.computations.add()
-    one = computation.instructions.add(name="dot.4")
+    one = proto.hlo_module.computations.add().instructions.add(name="dot.4")
     one.metadata.op_name = "dense/MatMul"
     space.plane("/host:metadata").holds("cluster_1", proto.SerializeToString())
     thread = plane.thread("tf_XLAEigen/1")

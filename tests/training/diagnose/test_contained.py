@@ -168,8 +168,7 @@ def tried(tmp_path_factory, level):
         given |= dict.fromkeys(SENDS, "")
         changes = CHANGES | {"in /var/tmp": CHANGES["open"]}
         told = repr((given, port, changes, CALLBACKS, SENDS))
-        made = maker(project / "train.py", [told])
-        yield root, places, looked(made, 120), heard()
+        yield root, places, looked(maker(project / "train.py", [told]), 120), heard()
 
 
 @contextlib.contextmanager
@@ -295,8 +294,7 @@ def test_a_script_reads_what_it_has_written_and_its_files_keep_their_names(
     (folder / "train.py").write_text(OWN_FOLDER)
     (folder / "data.py").write_text(DATA)
     monkeypatch.chdir(folder)
-    made = maker("train.py", [str(folder / "runs" / "argument.txt")])
-    notes = looked(made).notes
+    notes = looked(maker("train.py", [str(folder / "runs" / "argument.txt")])).notes
     assert PROBLEM not in notes, notes
     # Each stage has the line that made it.
     lines = DATA.splitlines()

@@ -238,6 +238,5 @@ def test_a_patch_applies_whatever_the_file_is_like(tmp_path, data, name):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
-    made = patch(found("XLA"), maker(str(path)), tmp_path)
-    applied(made.text, tmp_path)
+    applied(patch(found("XLA"), maker(str(path)), tmp_path).text, tmp_path)
     assert path.read_bytes() == data.replace(b"('sgd')", b"('sgd', jit_compile=True)")

@@ -102,8 +102,7 @@ def test_what_stands_out_only_together_is_named_as_likely():
 def test_what_changes_the_learning_does_not_wait_for_itself():
     buckets = change("buckets", "padding", "by gain", combines=False)
     shorter = change("shorter", "padding", "by gain", combines=False)
-    run = measured(buckets=3.5, shorter=2.4)
-    found = gains.causes((buckets, shorter), run)
+    found = gains.causes((buckets, shorter), measured(buckets=3.5, shorter=2.4))
     assert [(one.change, one.kind) for one in found] == [
         ("buckets", "defect"),
         ("shorter", "defect"),
@@ -165,8 +164,7 @@ def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
     known = {"changed": {}, "because": [], "traces": 9, "made_anew": True}
 
     def inferred(found, name, **more):
-        facts = Facts(retraced={name: known | more})
-        return gains.inferred((), step, found, facts)
+        return gains.inferred((), step, found, Facts(retraced={name: known | more}))
 
     found = traced(0.50, 0.52, 0.48)
     (one,) = inferred(found, "train_step")

@@ -119,8 +119,7 @@ def test_a_model_of_a_class_of_its_own_takes_turns_with_its_metrics():
     training = fits.training(fits.batches(STEPS), metrics=["mae"])
     training.model = Subclass()
     training.model.compile("sgd", "mse", metrics=["mae"])
-    wanted = {AS_GIVEN, "without input", "without metrics"}
-    assert turns_of(training, wanted.issubset)
+    assert turns_of(training, {AS_GIVEN, "without input", "without metrics"}.issubset)
 
 
 @pytest.mark.parametrize("shuffle", [list.copy, list.reverse])
@@ -160,8 +159,7 @@ def test_no_batches_are_made_for_a_turn_that_is_over():
                 set(threading.enumerate()) - before - {threading.current_thread()}
             )
 
-    rows = Rows(workers=2)
-    training = fits.training(rows, callbacks=[Look()])
+    training = fits.training(Rows(workers=2), callbacks=[Look()])
     assert turns_of(training, lambda names: len({*names}) > 1)
     assert [one.name for one in left if one.name.startswith("Worker_")] == []
 
@@ -204,6 +202,5 @@ def test_a_group_that_brings_nothing_is_not_split():
 def test_what_an_account_points_to_comes_first_in_its_group():
     choosing = Screening(ALL, {"serial-map"})
     choosing(measured(rounds=0))
-    found = measured(rounds=1, without_input=5.0, without_observers=1.0)
-    names = choosing(found)
+    names = choosing(measured(rounds=1, without_input=5.0, without_observers=1.0))
     assert names.index(MAP.name) < names.index(CACHE.name)

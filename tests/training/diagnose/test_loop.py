@@ -93,6 +93,21 @@ def test_a_loop_that_is_left_by_its_own_code_is_run_anew():
     assert told == [*again, *again, Pause("set-up")]
 
 
+def test_a_loop_is_run_anew_where_the_batches_end_that_it_draws_itself():
+    seen = []
+
+    def function():
+        for _ in range(9):
+            batches = iter("abc")
+            for _ in steps(range(3)):
+                seen.append(next(batches))
+
+    assert looped(function, Epochs(batch=1), most_told=22)[1].length == 3
+    assert "".join(seen).startswith("abc" * 6)
+    with pytest.raises(StopIteration):
+        looped(lambda: next(steps([1]) and iter("")), Epochs(batch=1))
+
+
 def test_a_change_changes_the_data_once_and_for_every_epoch():
     applied, data, seen = [], [1, 2], []
 

@@ -19,6 +19,7 @@ from perfkit.training.diagnose.look import trial
 from perfkit.training.diagnose.maker import InFile
 from tests.engine.trials import launched, ticks_of
 from tests.guilty import retracing_callback
+from tests.training.account.accounts import account
 from tests.training.diagnose import odd
 from tests.training.diagnose.diagnosed import diagnosis
 from tests.training.diagnose.test_script import facts_in_trial, looked
@@ -135,8 +136,7 @@ def working(ticks):
 
 def test_what_a_training_started_ends_with_its_trial():
     assert look.FACTS in looked(odd.starts_processes).notes
-    left = [p for p in psutil.process_iter() if "# perfkit-odd" in command_of(p)]
-    assert left == []
+    assert [p for p in psutil.process_iter() if "# perfkit-odd" in command_of(p)] == []
 
 
 def command_of(process):
@@ -206,14 +206,20 @@ def test_a_diagnosis_that_cannot_be_saved_stays_in_memory(tmp_path):
 
 
 @pytest.mark.parametrize("events", [1, 30])
-def test_a_diagnosis_is_stopped_at_any_moment(events, alone_here, tmp_path):
+@pytest.mark.parametrize("known", [None, account()])
+def test_a_diagnosis_is_stopped_at_any_moment(events, known, alone_here, tmp_path):
     session = DiagnosisSession(
         lambda: odd.fits(odd.batches().repeat()), budget=3600, folder=tmp_path
     )
+    if known:
+        session._account, session._take_account, session._code = known, tuple, "old"
     for index, _ in enumerate(session.events()):
         if index == events:
             session.stop()
     assert session.finding is None or session.finding.stopped
+    # What was seen before the first turn is kept.
+    assert not known or session.finding.account == known
+    assert not known or "run it again" in session.finding.verdict.warnings[0]
 
 
 @pytest.mark.parametrize(

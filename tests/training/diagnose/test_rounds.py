@@ -79,8 +79,7 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     assert variants == [AS_GIVEN, TOGETHER]
     assert [one.name for one in choosing.together] == ["logger off", "XLA"]
     # What is not to be left out is not left out together with others.
-    kept = replace(LOGGER, needed=True)
-    assert combined((kept, XLA), found) == (XLA,)
+    assert combined((replace(LOGGER, needed=True), XLA), found) == (XLA,)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +118,7 @@ NOTHING = {"without_input": 1.0, "graph": 1.0}
 )
 def test_what_no_round_holds_is_unmeasured(gains, dead, names):
     trials = [failed(name, "crashed", "ended with an error") for name in dead]
-    found = measured(rounds=2, trials=trials, **gains)
-    assert unmeasured(ALL, found) == names
+    assert unmeasured(ALL, measured(rounds=2, trials=trials, **gains)) == names
 
 
 def test_what_waited_for_what_waited_is_known_with_the_group():
@@ -150,6 +148,5 @@ def test_what_has_met_no_rate_of_the_training_as_given_is_tried_again():
     ]
     once = replace(found, trials=tuple(short))
     assert sorted(chosen(once)) == sorted(chosen(measured(rounds=0)))
-    again = [replace(t, round=2) for t in short]
-    twice = replace(found, trials=(*short, *again))
+    twice = replace(found, trials=(*short, *[replace(t, round=2) for t in short]))
     assert chosen(twice) == [AS_GIVEN, "without input"]

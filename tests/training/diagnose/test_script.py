@@ -18,7 +18,7 @@ from perfkit.errors import BadParameterError
 from perfkit.training.diagnose import guard, layers, look
 from perfkit.training.diagnose.facts import Facts, facts_of
 from perfkit.training.diagnose.failure import PROBLEM
-from perfkit.training.diagnose.maker import contain, maker
+from perfkit.training.diagnose.maker import contain, maker, source_of
 from perfkit.training.diagnose.script import (
     MarkSteps,
     Script,
@@ -222,6 +222,20 @@ model.fit(
     with pytest.raises(ZeroDivisionError) as raised:
         maker(path)()
     assert "--fit 1 diagnoses" in raised.value.__notes__[0]
+
+
+def test_where_the_longest_fit_never_comes_one_that_was_passed_over_trains(script):
+    fits = ((8, 2), (16, 3), (32, 1))
+    calls = [f"model.fit(x, y, batch_size={b}, epochs={e})" for b, e in fits]
+    text = "\n".join([MODEL, *calls, "if x is None:\n    model.fit(x, y, epochs=9)\n"])
+    for code in text, f"{text}sys.exit()":
+        assert facts_here(maker(script(code))).batch == 16
+    # Nobody reads in the code which line that is.
+    assert source_of(maker(script(text))).fit == 0
+    closed = text.replace("model.fit", "with open('train.py'): model.fit")
+    for code, fit in (text, 4), (closed, 0), (f"{text}model.compile('sgd', 'mse')", 0):
+        with pytest.raises(BadParameterError, match="without a call of fit"):
+            maker(script(code), fit=fit)()
 
 
 def test_a_fit_of_another_file_is_no_call_of_the_script(script):

@@ -153,8 +153,7 @@ def test_what_is_lost_to_no_known_reason_is_never_called_nothing(size, change, k
     known = limit.speedup if change == "without input" else None
     for others in ((), (replace(XLA, speedup=gain(1.2)),)):
         causes = gains.rank((limit, *others))
-        found = diagnosis(causes=causes, ceiling=known, account=WORKING)
-        said = verdict_of(found)
+        said = verdict_of(diagnosis(causes=causes, ceiling=known, account=WORKING))
         if kind == "defect" or size in LARGE:
             assert "Nothing is wrong" not in said.headline
         elif not others:

@@ -135,8 +135,7 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(monkeypatch, alone
 
 
 def changed(**changes):
-    told = json.loads(store.to_json(profiled.profile()))
-    return json.dumps(told | changes).encode()
+    return json.dumps(json.loads(store.to_json(profiled.profile())) | changes).encode()
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,7 @@ def test_what_came_from_the_working_tree_all_the_same_is_named(tmp_path, monkeyp
         module.__file__ = str(file) if file else None
         monkeypatch.setitem(sys.modules, name, module)
     commit = Commit("main", top, then, then.parent, 0)
-    leftovers = commit.find_leftovers([*files, "not_there"])
-    assert leftovers == ["built", "env_code", "mine"]
+    assert commit.find_leftovers([*files, "not_there"]) == ["built", "env_code", "mine"]
     monkeypatch.setattr(sys, "path", [str(tmp_path / "link" / "src")])
     commit.move()
     assert sys.path == [str(then / "src")]

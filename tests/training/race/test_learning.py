@@ -16,6 +16,7 @@ from perfkit.training.race.learning import (
     COMPILED,
     Learning,
     alike,
+    describe,
     examples_to,
     in_learning,
 )
@@ -23,7 +24,7 @@ from tests.findings.made import finding as any_finding
 from tests.findings.made import of_run
 from tests.training.race.built import NEW, OLD, THIRD, measured, race, sides
 
-GOAL = 1.0
+GOAL, MSE = 1.0, "mean_squared_error"
 TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
 FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
 SHUFFLED = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
@@ -53,8 +54,7 @@ def test_examples_are_counted_on_from_epoch_to_epoch():
         learning._begin_epoch()
         for step in (1, 2):
             learning.reach(step, {"loss": 7.0})
-    losses = told(learning)[LOSSES]
-    assert losses == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
+    assert told(learning)[LOSSES] == [(32 * n, pytest.approx(7.0)) for n in range(1, 6)]
     # What was told is told once, and without a loss there is nothing to tell.
     for logs in (None, {}, {"accuracy": 1.0}):
         learning.reach(99, logs)
@@ -95,9 +95,15 @@ def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks():
     assert notes[LOSSES] == [
         (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
     ]
-    rate = pytest.approx(0.01)
-    compiled = {"optimizer": "Adam", "learning rate": rate, "loss": "mse"}
+    compiled = {"optimizer": "Adam", "learning rate": pytest.approx(0.01), "loss": MSE}
     assert notes[COMPILED] == compiled
+    # So it is by another name of the loss, and where a scale of that is around it.
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01))
+    for loss in MSE, keras.losses.mean_squared_error, keras.losses.MeanSquaredError():
+        assert describe(network(scaled, loss)) == compiled
+    divergence = describe(network("sgd", keras.losses.KLDivergence()))
+    assert divergence["loss"] == "kl_divergence"
+    assert "loss" not in describe(network("sgd", ["mse"]))
 
 
 ONE = Counting()

@@ -187,6 +187,9 @@ def test_code_of_the_working_tree_in_a_commit_is_warned_of():
     notes = {OLD: {LEFT: ["mine", "other"]}}
     (warning,) = against_old(2000.0, notes=notes).warnings
     assert warning.startswith(f"{OLD} ran with mine, other from the working tree, so")
+    # So is code that was edited while it ran.
+    (warning,) = against_old(2000.0, of=sides(OLD, NEW, code="as it began")).warnings
+    assert warning.startswith("make_training changed during this run, so it mixes")
 
 
 # What two sides do not do alike.
@@ -233,6 +236,7 @@ SPEED = {"ready_s": 9.0, "step_s": 0.5, "policy": "mixed_bfloat16", "xla": True}
 # What is known of the one side, and of the other.
 SAME_JOB = {
     "nothing": ({}, {}),
+    "listed inputs": ({"layers": ("InputLayer", "Dense", "Dense")}, {}),
     "source": ({"data": "tf.data"}, {}),
     "dtype": ({"element": ("float64[10, 4]", "int32[10, 1]")}, {}),
     "last batch": ({"steps": 101}, {}),

@@ -68,7 +68,10 @@ def test_a_side_that_fails_in_all_its_trials_cannot_be_run(crashed, cannot):
     assert session.cannot_run is cannot
 
 
-def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
+def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     write(tmp_path, train_py=f"import os\nos.environ['TF_A'] = '1'\n{SCRIPT}")
     asked = Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
     race_sides = open_race(asked)._race.sides
@@ -82,6 +85,15 @@ def test_what_a_script_sets_itself_is_set_in_its_place_and_not_raced(tmp_path):
     sessions._check_holds(race_sides[1], given, facts(late=("TF_C",)))
     with pytest.raises(BadParameterError, match="sets TF_A itself, which overrides"):
         sessions._check_holds(race_sides[1], given, facts(late=("TF_A", "TF_C")))
+    write(tmp_path, plain_py=SCRIPT)
+    files, cores = (tmp_path / "plain.py", *asked.trainings), ("0",)
+    for ways, called in (
+        (asked, ("train.py with TF_A=2", "without")),
+        (Asked(trainings=files), ("train.py", "plain.py")),
+        (replace(asked, env=(), cores=cores), ("train.py on core 0", "on all cores")),
+    ):
+        raced = open_race(ways)._race
+        assert raced._in_sentence(raced.sides[1]) == called
 
 
 @pytest.mark.parametrize("loading", [False, True])

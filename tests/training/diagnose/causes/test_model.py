@@ -99,8 +99,7 @@ def test_callbacks_see_every_step_of_an_execution(clock):
     )
     made = training(batches(6), callbacks=[seeing, Costs(clock, 0.03)])
     steps.many_steps(made, steps=4, epoch=6)
-    whole = Epochs(batch=BATCH, steps=6, examples=6 * BATCH)
-    trial(lambda: made, whole, clock, 5)
+    trial(lambda: made, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
     assert begun[:12] == ended[:12] == [*range(6), *range(6)]
 
 
@@ -199,8 +198,7 @@ def words(dataset):
     """The words of each text, and the share of what holds them that is padding."""
     texts = [words for words, _ in dataset.as_numpy_iterator()]
     kept = [tuple(row[row > 0]) for batch in texts for row in batch]
-    held = sum(batch.size for batch in texts)
-    return sorted(kept), 1 - sum(map(len, kept)) / held
+    return sorted(kept), 1 - sum(map(len, kept)) / sum(batch.size for batch in texts)
 
 
 PADDED = [np.arange(1, n + 1) for n in LENGTHS]
@@ -225,8 +223,7 @@ def as_batches(where):
 def test_texts_that_were_padded_beforehand_are_cut(make, where):
     made = make(where)
     batch = tuple(part[:8] for part in padded_before(where))
-    facts = Facts(data=made.kind, padded=padded(None, batch))
-    (change,) = PADDING.candidates(facts)
+    (change,) = PADDING.candidates(Facts(data=made.kind, padded=padded(None, batch)))
     change.apply(made)
     after, wasted = words(made.data)
     assert after == sorted(map(tuple, PADDED))
@@ -246,8 +243,7 @@ def test_texts_that_are_full_or_of_one_length_are_left_alone():
     fixed = keras.Sequential([keras.Input((90,)), keras.layers.Dense(1)])
     assert padded(fixed, (padded_before("pre")[0],)) == {}
     open_length = keras.Sequential([keras.Input((None,)), keras.layers.Embedding(9, 2)])
-    found = padded(open_length, (padded_before("pre")[0],))
-    assert found == {"part": 0, "front": True}
+    assert padded(open_length, (padded_before("pre")[0],)) == {"part": 0, "front": True}
 
 
 def test_texts_of_one_length_have_no_buckets():

@@ -52,7 +52,6 @@ def test_eager_functions_are_left_off_in_a_loop_alone():
     known = {"eager": ["tf.config.run_functions_eagerly(True)"]}
     # In fit the change of that name undoes both ways to be eager.
     assert named(EAGER, settings=known) == {}
-    facts = Facts(settings=known, loop=True)
-    changes, untested = applicable(facts)
+    changes, untested = applicable(Facts(settings=known, loop=True))
     assert [one.name for one in changes if one.cause == "eager"] == ["graph"]
     assert "eager" not in untested

@@ -227,8 +227,7 @@ def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
     assert "one stage" in one(stages.SLOW_READ, both).reason
     for path in files:
         path.unlink()
-    after = [[part.numpy().tolist() for part in batch] for batch in made]
-    assert after == before
+    assert [[part.numpy().tolist() for part in batch] for batch in made] == before
 
 
 # Python in a pipeline.

@@ -176,8 +176,7 @@ def test_no_operation_of_tensorflow_that_draws_is_missed():
             or any("seed" in one for one in inspect.signature(operation).parameters)
         )
     }
-    missed = {name for name in drawing if not _draws(name)}
-    assert missed <= DETERMINED
+    assert {name for name in drawing if not _draws(name)} <= DETERMINED
 
 
 @pytest.mark.parametrize(
@@ -200,8 +199,7 @@ def test_a_source_tells_of_all_that_feeds_it():
     assert zipped["kind"] == "zip"
     assert zipped["python"] == ("numpy_function",)
     assert zipped["random"]
-    mapped = DATA.zip((numbers().map(doubled), numbers()))
-    assert last(mapped)["works"]
+    assert last(DATA.zip((numbers().map(doubled), numbers())))["works"]
     assert not last(DATA.zip((numbers(), numbers())))["works"]
     # In which order files come is no augmentation.
     turns = {"cycle_length": 2, "num_parallel_calls": 2}

@@ -29,6 +29,7 @@ callbacks = SimpleNamespace(
     CallbackList=CallbackList,
     **{n: type(n, (), {}) for n in (*kinds, "EarlyStopping", "TerminateOnNaN")},
 )
+losses = SimpleNamespace(get=lambda loss: loss)
 optimizers = SimpleNamespace(
     schedules=SimpleNamespace(LearningRateSchedule=type("LearningRateSchedule", (), {}))
 )
