@@ -11,13 +11,7 @@ from perfkit.questions import gallery
 from perfkit.questions.replay import BROUGHT
 from perfkit.training.race.ladder import AS_FOUND, Ladder
 from tests.browser import states
-from tests.browser.conftest import (
-    REPOSITORY,
-    barriers,
-    fits_its_width,
-    picture,
-    watch,
-)
+from tests.browser.conftest import REPOSITORY, barriers, fits_its_width, picture, watch
 from tests.findings.made import failed, finding
 from tests.findings.page import hostile
 from tests.findings.page.books import (

@@ -43,8 +43,7 @@ def test_it_comes_up_with_the_first_notebook_whose_links_lead_to_the_word(
     # The last one: the page has to be scrolled to it.
     word = shown.locator("h3", has_text="xla")
     word.wait_for()
-    box = word.bounding_box()
-    assert 0 <= box["y"] < 800
+    assert 0 <= word.bounding_box()["y"] < 800
 
 
 # The last one: it leaves a notebook that was run.

@@ -98,8 +98,7 @@ def test_a_processor_against_the_card():
 
 def test_the_precisions():
     """float16 is scaled and trains; it is compared with what the hardware promises."""
-    finding = asked("mixed-precision")
-    assert "mixed_float16" in timed(finding)
+    assert "mixed_float16" in timed(asked("mixed-precision"))
 
 
 HOLD = """
@@ -149,8 +148,7 @@ def test_where_a_map_runs():
 
 def test_another_program_on_the_card():
     """Another program that computes on the card is timed, and told by its counters."""
-    finding = asked("contention", budget=60)
-    assert "gpu product" in timed(finding)
+    assert "gpu product" in timed(asked("contention", budget=60))
 
 
 def test_several_devices():
@@ -163,14 +161,12 @@ def test_several_devices():
 
 def test_a_diagnosis():
     """A training on the card is diagnosed."""
-    found = perfkit.diagnose(make_training, budget=180, folder=KEPT)
-    assert len(found.table())
+    assert len(perfkit.diagnose(make_training, budget=180, folder=KEPT).table())
 
 
 def test_a_profile():
     """A trace has the card's operations."""
-    profile = perfkit.profile(make_training)
-    assert "device" in set(profile.ops()["device"])
+    assert "device" in set(perfkit.profile(make_training).ops()["device"])
 
 
 def test_a_passport():

@@ -66,16 +66,8 @@ def test_every_reading_is_one_that_a_card_can_give(path):
         ("execution-mode", "Compile the step with XLA.", "likely"),
         ("contention", "A pipeline that waits slows this training.", "likely"),
         ("diagnosis-mlp", "Make the batch 8 times as large.", "likely"),
-        (
-            "photos-ladder",
-            "all five runs 25 times as fast as photos as found.",
-            "sure",
-        ),
-        (
-            "diagnosis-serial-map",
-            "Run the maps in parallel.",
-            "likely",
-        ),
+        ("photos-ladder", "all five runs 25 times as fast as photos as found.", "sure"),
+        ("diagnosis-serial-map", "Run the maps in parallel.", "likely"),
         # Its two processes of one work were 1.4 times apart.
         (
             "cpu-or-gpu",
@@ -135,8 +127,7 @@ def test_all_seconds_of_the_card_are_on_lines(name, tmp_path, monkeypatch):
     assert sum(computed.values()) == pytest.approx(busy, rel=0.03)
     # The second convolution, on pictures of full size, is the largest.
     assert max(computed, key=computed.get) == ("net.py", 10)
-    of_nobody = computed[f"fit_{name}.py", 16]
-    assert of_nobody < 0.15 * busy
+    assert computed[f"fit_{name}.py", 16] < 0.15 * busy
     fed = rows[f"fit_{name}.py", 16]
     assert "copying to the GPU" in fed.parts
     assert fed.seconds["input"] > 0

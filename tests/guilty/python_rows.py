@@ -54,11 +54,7 @@ def _model():
     from keras import layers
 
     model = keras.Sequential(
-        [
-            keras.Input((COLUMNS,)),
-            layers.Dense(128, "relu"),
-            layers.Dense(5, "softmax"),
-        ]
+        [keras.Input((COLUMNS,)), layers.Dense(128, "relu"), layers.Dense(5, "softmax")]
     )
     model.compile("adam", "sparse_categorical_crossentropy")
     return model

@@ -107,8 +107,7 @@ def test_a_folder_of_them_still_lists_the_good_ones(odd):
     good = {store.save(finding(), folder), store.save(finding(), folder)}
     write_small(folder, KINDS["finding"].sound)
     listed = store.findings(folder)
-    sound = listed[listed.problem == ""]
-    assert set(sound.path) == good
+    assert set(listed[listed.problem == ""].path) == good
     assert len(listed) > len(BROKEN)
     assert all(map(is_one_sentence, listed.problem[listed.problem != ""]))
 

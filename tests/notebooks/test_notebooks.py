@@ -111,8 +111,7 @@ def shown(notebook):
 
 def check_outputs(notebook):
     """No error, no word on stderr, and every chart says what it shows."""
-    kinds = {output.output_type for output in outputs(notebook)}
-    assert "error" not in kinds
+    assert "error" not in {output.output_type for output in outputs(notebook)}
     streams = [o for o in outputs(notebook) if o.output_type == "stream"]
     assert [o.text for o in streams if o.name == "stderr"] == []
     alts = CHART.findall(shown(notebook))

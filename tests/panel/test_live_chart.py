@@ -144,8 +144,7 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
 
 def test_the_control_of_the_baseline_has_no_row():
     told = heard(
-        TrialStarted(CONTROL, 1, 0.0),
-        Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
+        TrialStarted(CONTROL, 1, 0.0), Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5)))
     )
     assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
 

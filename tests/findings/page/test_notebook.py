@@ -46,8 +46,7 @@ def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
     again = code("other", result(other))
     shown = page("# T", "Why?", panel, "## Files or *records*?", again, last)
     assert shown.levels[:2] == [1, 2]
-    links = [a["href"] for a in shown.all("a")]
-    assert links == ["#cell-2", "#cell-4"]
+    assert [a["href"] for a in shown.all("a")] == ["#cell-2", "#cell-4"]
     ids = [a["id"] for a in shown.all("div") if "id" in a]
     assert ids == ["cell-2", "cell-4", "cell-5"]
     assert shown.words("a") == [found.verdict.headline, "Cache it."]

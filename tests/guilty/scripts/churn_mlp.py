@@ -85,11 +85,7 @@ def main():
     model = build_model(x_train.shape[1], args.units, args.dropout)
     model.summary()
     model.fit(
-        x_train,
-        y_train,
-        batch_size=args.batch_size,
-        epochs=args.epochs,
-        verbose=2,
+        x_train, y_train, batch_size=args.batch_size, epochs=args.epochs, verbose=2
     )
     loss, accuracy = model.evaluate(x_test, y_test, batch_size=1024, verbose=0)
     print(f"test loss {loss:.3f}, accuracy {accuracy:.3f}")

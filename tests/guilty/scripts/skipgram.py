@@ -94,8 +94,7 @@ def main():
     steps = args.words // args.batch_size
     targets, contexts, labels = (
         np.reshape(
-            array[: steps * args.batch_size],
-            (steps, args.batch_size, *array.shape[1:]),
+            array[: steps * args.batch_size], (steps, args.batch_size, *array.shape[1:])
         )
         for array in (targets, contexts, labels)
     )

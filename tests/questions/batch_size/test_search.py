@@ -81,8 +81,7 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
 
     trials = driven(search_sizes(8, ask), ended)
     result = read_search(trials)
-    outcomes = {trial.outcome for trial in trials}
-    assert outcomes == {"completed", "out-of-memory"}
+    assert {trial.outcome for trial in trials} == {"completed", "out-of-memory"}
     brute = {size: ended(ask(size)).outcome for size in range(48, 64, 3)}
     largest = max(size for size, outcome in brute.items() if outcome == "completed")
     assert abs(result.fits - largest) <= step_around(largest)

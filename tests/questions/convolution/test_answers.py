@@ -97,8 +97,7 @@ def _to_bfloat16(array):
 
 
 @pytest.mark.parametrize(
-    ("precision", "cut"),
-    [("float32", np.float16), ("tf32", _to_bfloat16)],
+    ("precision", "cut"), [("float32", np.float16), ("tf32", _to_bfloat16)]
 )
 def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision, cut):
     problem = Problem(batch=2, side=12, channels=16, filters=8)

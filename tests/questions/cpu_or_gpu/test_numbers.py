@@ -71,8 +71,7 @@ def test_three_sizes_are_not_fitted_no_cost_is_below_zero_and_a_miss_is_told():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "pair"),
-    [(ONE, TWO, PAIRS[0]), (CPU, GPU, PAIRS[1])],
+    ("first", "second", "pair"), [(ONE, TWO, PAIRS[0]), (CPU, GPU, PAIRS[1])]
 )
 def test_a_known_crossover_is_found_and_held_by_the_interval(first, second, pair):
     quiet, truth = crossing(first, second, pair), true_crossing(first, second)

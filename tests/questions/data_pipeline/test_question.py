@@ -99,7 +99,7 @@ def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
     assert {one for one, outcome in ended if outcome == "completed"} == {
-        *("naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL),
+        *("naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL)
     }
     images = small_run.notes["images"]
     assert (images["count"], images["found"], images["classes"]) == (12, 13, 3)

@@ -70,6 +70,5 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy_ties_and_traces()
 
 def test_a_run_times_a_loop_and_fit(tmp_path):
     found = run("execution-mode", variants="fit", budget=4, folder=tmp_path)
-    timed = {timing.variant for timing in found.timings}
-    assert timed == {"eager loop", "fit"}
+    assert {timing.variant for timing in found.timings} == {"eager loop", "fit"}
     assert found.baseline == "eager loop"

@@ -101,8 +101,7 @@ def wavering(rounds, each):
     ],
 )
 def test_rounds_end_after_a_minute_a_narrow_interval_or_a_failure(run, auto, count):
-    chosen = choose_variants(whole(auto=auto), run)
-    assert len(chosen) == count
+    assert len(choose_variants(whole(auto=auto), run)) == count
 
 
 def test_a_share_that_was_asked_for_ends_it_with_and_without_a_control():

@@ -102,9 +102,7 @@ def main():
         write_tfrecords(folder, shards=6, tiles=args.tiles)
         model = build_model(args.width)
         model.compile(
-            optimizer="adam",
-            loss="binary_crossentropy",
-            metrics=["binary_accuracy"],
+            optimizer="adam", loss="binary_crossentropy", metrics=["binary_accuracy"]
         )
         model.fit(read_tfrecords(folder, args.batch_size), epochs=args.epochs)
 
