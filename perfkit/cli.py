@@ -287,8 +287,7 @@ def _passport(args: Namespace) -> int:
     from perfkit.machines.report import preview
 
     path = new_file(args.out)
-    recorder = new_recorder(path, args.budget)
-    passport = recorder.record(_display())
+    passport = new_recorder(path, args.budget).record(_display())
     _show_report(passport, args)
     file = save(passport, path=path)
     _say()

@@ -379,5 +379,4 @@ def _not_understood(parser: argparse.ArgumentParser, word: str) -> str:
         return f"Unexpected argument {word!r}; see `{parser.prog} --help`."
     names = [o for action in parser._actions for o in action.option_strings]
     long = [option for option in names if option.startswith("--")]
-    name = word.partition("=")[0]
-    return unknown(f"option of `{parser.prog}`", name, long)
+    return unknown(f"option of `{parser.prog}`", word.partition("=")[0], long)

@@ -87,8 +87,7 @@ def test_the_code_of_the_doctor_tells_what_fails(
 def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(
     monkeypatch, capsys, problem, code, told
 ):
-    start = Start(problem=problem)
-    machine = replace(looked.FULL, start=start)
+    machine = replace(looked.FULL, start=Start(problem=problem))
     found = looked.examination(looked.SLOW, looked.WELL, machine=machine)
     monkeypatch.setattr("perfkit.machines.examination.doctor", lambda **_: found)
     monkeypatch.setenv("COLUMNS", "200")

@@ -144,8 +144,7 @@ def test_a_claim_is_tested_under_a_heading_that_is_there_or_says_what_it_needs(r
         return
     notebook = nbformat.read(ROOT / "notebooks" / f"{found[1]}.ipynb", as_version=4)
     prose = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    headings = [line for text in prose for line in text.splitlines()]
-    assert f"## {found[2]}" in headings
+    assert f"## {found[2]}" in [line for text in prose for line in text.splitlines()]
 
 
 def test_the_example_in_the_readme_is_what_its_command_writes():

@@ -232,8 +232,7 @@ class Host:
         Raises:
             RunError: The launcher there is gone, or can start none.
         """
-        payload = cloudpickle.dumps(work)
-        answers = self._ask(_START_S, "start", payload, seed, limits)
+        answers = self._ask(_START_S, "start", cloudpickle.dumps(work), seed, limits)
         if not answers or isinstance(answers[-1], str):
             raise RunError(answers[-1] if answers else self._last_words())
         pid, started_ns = answers[-1]

@@ -146,8 +146,7 @@ class Measurement:
         )
         if not ranked:
             return ()
-        faster = [t for t in ranked if self._beats(t)]
-        best, *rivals = faster or ranked
+        best, *rivals = [t for t in ranked if self._beats(t)] or ranked
         for rival in rivals:
             compared = self.compare(rival.variant, best.variant)
             if compared and compared.verdict == "faster":

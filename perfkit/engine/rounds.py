@@ -339,8 +339,7 @@ class Run:
         if self.plan.runs:
             # It tells nothing until its end.
             silence = math.inf
-        limits = Limits(silence=silence)
-        live = self._start(name, self._variants[name].work, limits)
+        live = self._start(name, self._variants[name].work, Limits(silence=silence))
         self.watcher.watch(live.running.pid)
         started_s = self._now_s()
         yield TrialStarted(name, self._round, started_s)

@@ -386,8 +386,7 @@ def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Compari
         return "faster"
     if high < 0 and middle < -floor:
         return "slower"
-    left_open = max(abs(low), abs(high))
-    small = left_open <= np.log(WORTH_KNOWING)
+    small = max(abs(low), abs(high)) <= np.log(WORTH_KNOWING)
     return "no difference shown" if small else "too noisy to say"
 
 

@@ -289,8 +289,7 @@ def _tips(account: Account) -> Table:
         )
         for tip in account.tips
     )
-    headings = ("share", "what to do", "why", "how, and what to mind")
-    return Table(_TIPS, headings, rows)
+    return Table(_TIPS, ("share", "what to do", "why", "how, and what to mind"), rows)
 
 
 def _table(account: Account) -> Table:

@@ -117,8 +117,7 @@ def together(finding: Finding, names: Sequence[str]) -> list[list[float]]:
 
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
-    busy = units.significant(_mean(finding, name), 2)
-    return units.count(busy, "core")
+    return units.count(units.significant(_mean(finding, name), 2), "core")
 
 
 def _mean(finding: Finding, name: str) -> float:

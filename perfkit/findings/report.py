@@ -426,8 +426,7 @@ def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
 def _macros() -> Any:
     """The macros of a report, with nothing between two tags."""
     text = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
-    joined = "".join(map(str.strip, text.splitlines()))
-    return templates().from_string(joined).module
+    return templates().from_string("".join(map(str.strip, text.splitlines()))).module
 
 
 def render(template: str, **values: Any) -> str:

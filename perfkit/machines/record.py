@@ -254,8 +254,7 @@ class Side:
             return None
         granted = self.machine.cores_granted
         gone = granted - min(granted, max(0.0, self.machine.cores - other_cores))
-        idle = max(0.0, granted - gone - own_cores)
-        return max(0.0, gone - idle) / granted
+        return max(0.0, gone - max(0.0, granted - gone - own_cores)) / granted
 
     def _mean(self, name: str) -> float | None:
         values = [v for v in self.samples.get(name, ()) if v is not None]

@@ -169,8 +169,7 @@ def passport(out: str | Path | None = None, *, budget: float | None = None) -> P
         BadParameterError: A value is not accepted, or the file exists.
     """
     path = None if out is None else new_file(out)
-    recorder = new_recorder(path, budget)
-    passport = recorder.record(display_here())
+    passport = new_recorder(path, budget).record(display_here())
     if path:
         try:
             save(passport, path=path)

@@ -76,8 +76,7 @@ def _rate(benchmark: BenchmarkRate) -> str:
     if benchmark.limit is None:
         return text
     # What is beyond its limit says that the limit was taken too low.
-    share = min(1.0, rate / benchmark.limit)
-    return f"{text}, {units.percent(share)} of its limit"
+    return f"{text}, {units.percent(min(1.0, rate / benchmark.limit))} of its limit"
 
 
 def preview(size: int) -> str:

@@ -33,8 +33,7 @@ _NO_ROOMS = {*("base", "session", "runs", "replay", "gallery"), *("shared",)}
 
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name."""
-    kinds = {kind.name: kind for kind in _kinds()}
-    return dict(sorted(kinds.items()))
+    return dict(sorted({kind.name: kind for kind in _kinds()}.items()))
 
 
 def experiment(

@@ -268,8 +268,7 @@ def test_a_run_by_keyboard_alone_on_small_screens_and_without_motion(show, lab):
     assert state(page, "Running").startswith("Running: ")
     tab_to(page, "Stop")
     wait_for_rows(page, 8)
-    primary = page.locator(".perfkit-panel .mod-primary")
-    assert primary.all_inner_texts() == ["Stop"]
+    assert page.locator(".perfkit-panel .mod-primary").all_inner_texts() == ["Stop"]
     assert page.locator(".perfkit-panel progress").is_visible()
     assert moving(page) == []
     # Run, the guess and the chart are seen together.

@@ -275,8 +275,7 @@ def test_where_none_takes_a_turn_fresh_processes_begin_with_a_control_and_it_is_
     def choose(measured):
         return () if measured.trials else VARIANTS
 
-    told = [("note", PROBLEM, "It found no /home/ada/x there.")]
-    run, _ = opened(told, choose)
+    run, _ = opened([("note", PROBLEM, "It found no /home/ada/x there.")], choose)
     list(run.events())
     names = {(trial.variant, trial.round) for trial in run.measurement.trials}
     assert names == {("base", 1), ("other", 1), (CONTROL, 1)}

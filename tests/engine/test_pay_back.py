@@ -63,8 +63,7 @@ def test_the_interval_holds_what_a_test_of_each_number_of_steps_leaves_open(seed
     draw = np.random.default_rng(seed)
     eager = [(0.1, step) for step in draw.normal(0.010, 0.0008, 5)]
     graph = [(first, 0.004) for first in draw.normal(0.6, 0.06, 5)]
-    run = measured(eager=eager, graph=graph)
-    paid = pay_back(run, "graph", "eager")
+    paid = pay_back(measured(eager=eager, graph=graph), "graph", "eager")
     (first, step), (first_fast, step_fast) = np.transpose(eager), np.transpose(graph)
     extra = first_fast - step_fast - (first - step)
     saved = (step - step_fast) / BATCH

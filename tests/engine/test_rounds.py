@@ -221,8 +221,7 @@ def test_a_first_round_that_takes_long_has_turns_enough_to_be_judged(long):
 
 def test_a_turn_of_each_is_kept_where_the_first_round_is_stopped():
     # However far apart they are, a turn of each claims nothing.
-    scripts = {"base": Script(), "a": Script(), "b": Script(0.3)}
-    run, _ = play(scripts, budget=1000)
+    run, _ = play({"base": Script(), "a": Script(), "b": Script(0.3)}, budget=1000)
     started, heard = [], set()
     for event in run.events():
         if isinstance(event, TrialStarted):
@@ -343,8 +342,7 @@ def test_a_control_that_costs_a_round_is_left_out(budget, slower, controls):
 
 
 def test_no_round_is_begun_that_does_not_fit_and_one_that_fails_ends_its_round():
-    scripts = {"base": runs_for(10.0), "other": runs_for(10.0)}
-    found = played(scripts, budget=55)
+    found = played({"base": runs_for(10.0), "other": runs_for(10.0)}, budget=55)
     assert [trial.outcome for trial in found.trials] == ["completed"] * 4
     broken = runs_for(1.0, ends=(0, "crashed", "raised"))
 

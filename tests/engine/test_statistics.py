@@ -24,8 +24,7 @@ def rounds(logs, within=0.0, turns=6):
 
 
 def compared(of, *others, known=KNOWN, floor=1.0):
-    usual = statistics.usual(known, [of, *others])
-    return statistics.comparison(of, usual, floor)
+    return statistics.comparison(of, statistics.usual(known, [of, *others]), floor)
 
 
 def test_one_trial_leaves_a_timing_wide_open():
@@ -49,8 +48,7 @@ def test_one_trial_leaves_a_timing_wide_open():
     assert timing.setup_s == 2.0
     assert timing.trials == 2
     # A rate that is not known is no number in a sentence.
-    known = replace(timing, low=80.0, high=120.0)
-    assert known.in_words("images") == "100 images/s"
+    assert replace(timing, low=80.0, high=120.0).in_words("images") == "100 images/s"
     wide = replace(timing, low=20.0, high=500.0)
     assert wide.in_words() == "a rate that is not known yet"
     # It borrows the spread of the other variants.

@@ -81,8 +81,7 @@ def test_what_no_account_can_hold_is_refused(where, value, said):
 
 
 def test_a_diagnosis_holds_its_account_which_is_looked_at_as_well():
-    found = diagnosis(account=whole())
-    made = json.loads(to_json(found))
+    made = json.loads(to_json(diagnosis(account=whole())))
     assert parse(json.dumps(made).encode(), "x", Diagnosis).account == whole()
     made["account"]["tips"][0]["lines"] = []
     with pytest.raises(BadFileError, match="not a valid diagnosis: a tip is about"):

@@ -110,8 +110,7 @@ def test_how_much_how_sure_and_what_to_type():
 
 def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
     crash = failed("broken", "crashed", "raised ValueError: no such file")
-    code = {"naive": "a", "late": "b"}
-    found = finding(extra=(crash,), code=code)
+    found = finding(extra=(crash,), code={"naive": "a", "late": "b"})
     lines = written(found, width=120).splitlines()
     row = {line.split()[0]: line for line in lines if line.strip()}
     names = [name for name in row if name in ("prefetched", "parallel", "naive")]

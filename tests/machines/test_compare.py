@@ -205,8 +205,7 @@ def test_one_training_that_is_not_compared_says_why_and_leaves_the_others(fields
 def test_what_belongs_to_the_machine_is_a_fact_and_another_precision_no_comparison():
     a = pairs.passport()
     versions = pairs.MACHINE.versions | {"tensorflow": "2.16.1"}
-    other = pairs.passport({}, changed(versions=versions))
-    two = compare(a, other)
+    two = compare(a, pairs.passport({}, changed(versions=versions)))
     assert two.verdict == "no difference shown"
     assert "tensorflow 2.21.0 on A, 2.16.1 on B" in repr(two)
     # Weights that only one of them tells are no other job.

@@ -137,8 +137,7 @@ def test_the_json_has_these_names_and_no_others():
         for check in (looked.SLOW, looked.WELL)
     ]
     # A number that json does not have is not known.
-    load = Load(others=float("inf"), memory_free=3)
-    machine = replace(looked.BARE, load=load)
+    machine = replace(looked.BARE, load=Load(others=float("inf"), memory_free=3))
 
     def refuse(constant):
         raise AssertionError(constant)

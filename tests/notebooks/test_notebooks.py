@@ -155,8 +155,7 @@ def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, replayin
 def replay(notebook, folder, kernel):
     """The notebook with what its cells gave in this folder, after others."""
     # TensorFlow stays loaded, here and where trials start; of names nothing is left.
-    anew = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}")
-    notebook.cells.insert(0, anew)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}"))
     client = NotebookClient(notebook, timeout=500, km=kernel)
     client.execute()
     client.kc.stop_channels()

@@ -210,8 +210,7 @@ def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> floa
     if requests - {"", "STRICT"}:
         cut = max(cut, _CUT_BFLOAT16)
     # So many products are added up to one number of the answer.
-    terms = problem.right[..., 0].size
-    of_each = 2 * cut + terms * _CUT_FLOAT32
+    of_each = 2 * cut + problem.right[..., 0].size * _CUT_FLOAT32
     return of_each * float(problem.size.max() / np.abs(problem.answer).max())
 
 

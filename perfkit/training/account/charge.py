@@ -55,6 +55,8 @@ _FEW_TRACES = 2
 _IDLE_S, _LULL_S = 0.005, 0.05
 # What TensorFlow puts before the kind of a stage.
 _STATES = re.compile(r"^(?:Finite|Forever|Empty)")
+# Stages that give another number of elements than they are given.
+_RESIZES = re.compile(r"atch|FlatMap|Interleave|Window|Filter|Repeat|Skip|Concatenate")
 _MOST_TYPES, _MOST_CHANGES = 12, 3
 # A loop that makes its data anew makes its stages anew.
 _MOST_LINES, _MOST_STAGES = 1000, 1000
@@ -471,10 +473,14 @@ class _Charging:
         counts.update(self._unfinished({path for _, path in counts}))
         # Elements that came from right below a stage, and the most of any below it.
         below, inside = Counter[str](), Counter[str]()
+        # A skip asks those below it in a way of its own, which only sources show.
+        skipped = Counter[str]()
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
             for outer in above(path, "::"):
                 inside[outer] = max(inside[outer], count)
+                if not _RESIZES.search(path[len(outer) :]):
+                    skipped[outer] = max(skipped[outer], count)
         for (number, path), count in counts.items():
             if number not in self.stage_places or path.endswith("::Root"):
                 continue
@@ -483,6 +489,8 @@ class _Charging:
                 # It has a row, although it may take no time itself.
                 self.rows.setdefault(place, Row())
             given = below[path] or inside[path]
+            if "Skip" in stage_kind(path):
+                given = max(given, skipped[path])
             self.stages.append((place, Stage(path=path, given=given, out=count)))
 
     def _unfinished(self, paths: set[str]) -> Counter[tuple[int, str]]:

@@ -116,8 +116,7 @@ def growth_of(
     ``charges`` are what ``charge`` gives, ``index`` has the number of a line by place.
     """
     # A ``fit`` holds its epochs, so it comes first.
-    units = [*READ_EVERY]
-    series = sorted(charges["memory"], key=lambda row: units.index(row[0]))
+    series = sorted(charges["memory"], key=lambda row: [*READ_EVERY].index(row[0]))
     fills, repeats = charges["fills"]
     for unit, place, readings in series:
         each = estimate_growth(readings)

@@ -103,8 +103,8 @@ def asking(frame: FrameType | None, item: Any) -> Place | None:
     in a loop of its own.
     """
     users = list(_users(frame, item))
-    if any(map(_in_loop, users)):
-        return place_of(users[0] if _in_loop(users[0]) else users[1])
+    if any(map(is_in_loop, users)):
+        return place_of(users[0] if is_in_loop(users[0]) else users[1])
     return None
 
 
@@ -141,16 +141,21 @@ def repeated(frame: FrameType | None) -> bool:
         return str(frame.f_globals.get("__name__")).startswith("perfkit.")
 
     below = itertools.dropwhile(ours, outwards(frame))
-    return any(map(_in_loop, itertools.takewhile(lambda f: not ours(f), below)))
+    return any(map(is_in_loop, itertools.takewhile(lambda f: not ours(f), below)))
 
 
-def _in_loop(frame: FrameType) -> bool:
+def is_in_loop(frame: FrameType) -> bool:
     """Whether a later jump leads back before the instruction that a frame is at."""
+    return _leads_back(frame.f_code, frame.f_lasti)
+
+
+@functools.cache
+def _leads_back(code: CodeType, at: int) -> bool:
     return any(
         "JUMP" in op.opname
         and isinstance(op.argval, int)
-        and op.argval <= frame.f_lasti < op.offset
-        for op in dis.get_instructions(frame.f_code)
+        and op.argval <= at < op.offset
+        for op in dis.get_instructions(code)
     )
 
 

@@ -9,11 +9,11 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice, repeat, takewhile, tee
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from perfkit.training.account import places
-from perfkit.training.account.places import Kind, Place, Stack, place_at
+from perfkit.training.account.places import Kind, Place, Stack, is_in_loop, place_at
 from perfkit.training.account.watch import Watch
 
 # Between two samples; there are more in a traced window, which is split by them.
@@ -24,6 +24,7 @@ EVERY_S, EVERY_TRACED_S = 0.025, 0.005
 _LATE_S, _AFTER_LATE, _LONGEST_WAIT = 0.005, 10, 5.0
 _WRAPPERS = frozenset({"error_handler", "wrapper", "wrapped", "call", "init"})
 _MOST_WRAPPERS = 8
+_TRAINING = frozenset({Kind.GRAPH, Kind.DATA, Kind.TRACED, Kind.PASS_END})
 _PY_FUNC = "tensorflow/python/ops/script_ops.py"
 
 
@@ -34,7 +35,8 @@ class Key(NamedTuple):
         place: Line; None where no code of the user's is on the stack.
         call: Public function of a library that the line called; "" for its own Python,
             ``VALIDATION`` where ``fit`` validates.
-        repeats: Whether it was seen after gradients were taken for the first time.
+        repeats: Whether the training had begun, and the line is at work in its loops,
+            or between several of its steps: what prepares a second one runs once.
     """
 
     place: Place | None
@@ -73,6 +75,9 @@ class Sampler:
     _executed: bool = False
     # The call that traced its function, as long as it lasts.
     _traced: FrameType | None = None
+    # Code that has training below it, and when lines outside of its loops were seen.
+    _trainers: set[CodeType] = field(default_factory=set)
+    _phases: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     _computed: dict[int, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
     _random_left: int = 0
@@ -163,8 +168,8 @@ class Sampler:
             elif place is None:
                 inside.append(frame)
                 roles.add(role)
-        repeats = bool(self.watch.trained_at)
         place = place or self.home
+        repeats = bool(self.watch.trained_at) and self._repeats(place, roles, stack)
         if place is None:
             kind = Kind.IMPORT if Kind.IMPORT in roles else Kind.PYTHON
             return Key(None, "", kind, repeats)
@@ -183,6 +188,18 @@ class Sampler:
             elif role == Kind.COMPUTING or code.co_name == "quick_execute":
                 kind = Kind.COMPUTING
         return Key(place, name, kind, repeats)
+
+    def _repeats(self, place: Place | None, roles: set[str], stack: Stack) -> bool:
+        frames = [frame for frame, _ in stack]
+        users = [f for f in frames if places.role(f.f_code) == Kind.USER]
+        if roles & _TRAINING or any(map(_is_loop, frames)):
+            self._trainers.update(frame.f_code for frame in users)
+            return True
+        trainers = (frame for frame in users if frame.f_code in self._trainers)
+        if place is None or any(map(is_in_loop, trainers)):
+            return True
+        self._phases[place].add(self.watch.events)
+        return len(self._phases[place]) > 1
 
     def _kind(self, roles: set[str], inside: list[FrameType]) -> str:
         """What the frames of libraries do together, if one of them tells."""

@@ -109,7 +109,7 @@ class Watch:
         gradients: How often they were taken outside of a graph.
         setters: The line that set each setting of ``diagnosis.settings``.
         padded: By the line that pads: which share of what it gives is padding.
-        float16: The policy that has processors compute in float16; "" for none.
+        policy: Of a type in which this machine computes slowly; "" for none.
     """
 
     makers: dict[tuple[str, str], Place] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Watch:
     layers: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Place] = field(default_factory=dict)
     padded: dict[Place, float] = field(default_factory=dict)
-    float16: str = ""
+    policy: str = ""
     classes: dict[str, str] = field(default_factory=dict)
     is_tracing: bool = False
     steps: int = 0
@@ -180,6 +180,11 @@ class Watch:
         runs = sum(self.runs[name] for name in trains)
         return max(sum(self.optimizers.values()), self.steps, self.gradients, runs)
 
+    @property
+    def events(self) -> int:
+        """How often a step ended, or something of Keras or TensorFlow was called."""
+        return self.steps + self.gradients + sum({**self.calls}.values())
+
     def as_note(self) -> dict[str, Any]:
         """Return everything that was heard, as JSON.
 
@@ -217,8 +222,8 @@ class Watch:
         models = (reference() for reference in list(self.layers.values()))
         if any(getattr(model, "run_eagerly", False) for model in models):
             yield EAGER_STEPS, self.makers.get(("compile", ""))
-        if self.float16:
-            lines.append(settings.FLOAT16_POLICY.line.format(self.float16))
+        if self.policy:
+            lines.append(settings.TYPE_POLICY.line.format(self.policy))
         for line in lines:
             yield line, self.setters.get(line.partition("(")[0])
 
@@ -349,9 +354,9 @@ class Watch:
     def _note_setting(self, name: str, frame: FrameType) -> None:
         if place := places.place(frame):
             self.setters[name] = place
-        if name in settings.FLOAT16_POLICY.setters:
+        if name in settings.TYPE_POLICY.setters:
             # Keras keeps it for each thread apart.
-            self.float16 = str(settings.FLOAT16_POLICY.value())
+            self.policy = str(settings.TYPE_POLICY.value())
 
     def _note_padding(self, original: Callable[..., Any]) -> None:
         @functools.wraps(original)

@@ -76,7 +76,7 @@ def note_setters(note: Callable[[str, FrameType], object]) -> None:
 
         return call
 
-    for setting in (*SETTINGS, FLOAT16_POLICY):
+    for setting in (*SETTINGS, TYPE_POLICY):
         for name in setting.setters:
             holder, function = _holder_of(name)
             if (original := getattr(holder, function, None)) is not None:
@@ -157,23 +157,29 @@ SETTINGS = (
 )
 
 
-def _float16_without_gpu() -> str:
-    """The policy that has layers compute in float16 on processors; "" for none."""
+def _slow_policy() -> str:
+    """The policy for float64, or for float16 on processors; "" for none."""
     import keras
     import tensorflow as tf
 
     name = str(keras.config.dtype_policy().name)
-    is_slow = name.endswith("_float16") or name == "float16"
-    return name if is_slow and not tf.config.list_physical_devices("GPU") else ""
+    is_slow = name.endswith("float16") and not name.endswith("bfloat16")
+    is_slow = is_slow and not tf.config.list_physical_devices("GPU")
+    return name if is_slow or name == "float64" else ""
 
 
 # No part of ``SETTINGS``: a diagnosis tries precisions as changes of their own.
-FLOAT16_POLICY = Setting(
+TYPE_POLICY = Setting(
     "precision",
     'keras.config.set_dtype_policy("{}")',
-    _float16_without_gpu,
+    _slow_policy,
     (
-        "keras.mixed_precision.set_global_policy",
+        *("keras.config.set_floatx", "keras.backend.set_floatx"),
+        *("tf.keras.config.set_floatx", "tf.keras.backend.set_floatx"),
+        *(
+            "keras.mixed_precision.set_global_policy",
+            "tf.keras.config.set_dtype_policy",
+        ),
         "tf.keras.mixed_precision.set_global_policy",
     ),
 )

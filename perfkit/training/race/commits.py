@@ -71,8 +71,7 @@ class Commit:
             return False
         # A Python that the working tree lies in, such as /usr, is above these folders.
         environments = map(os.path.realpath, (sys.prefix, sys.base_prefix))
-        parents = (where, *where.parents)
-        between = set(itertools.takewhile(self.top.__ne__, parents))
+        between = set(itertools.takewhile(self.top.__ne__, (where, *where.parents)))
         return between.isdisjoint(map(Path, environments))
 
     def path_of(self, path: Path) -> Path:

@@ -121,8 +121,7 @@ class Race(Experiment):
                 because=failures(measured),
                 next="Look at how the trials ended, or give the race more seconds.",
             )
-        sides = tuple(side.name for side in self.sides)
-        fastest, *_ = measured.fastest(sides)
+        fastest, *_ = measured.fastest(tuple(side.name for side in self.sides))
         best = next((s for s in comparable if s.name == fastest.variant), None)
         rates = {timing.variant: timing.rate for timing in measured.timings}
         nearest = best or max(comparable, key=lambda side: rates[side.name])

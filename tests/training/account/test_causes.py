@@ -102,7 +102,7 @@ def calling(made, *calls):
 
 # Each cause where it is at work.
 AT_WORK = {
-    "float16-on-a-processor": (of(DENSE), {"settings": [FLOAT16]}),
+    "slow-type": (of(DENSE), {"settings": [FLOAT16]}),
     "functions-run-eagerly": (of(EAGER), {"settings": [EAGER_MODE]}),
     "steps-run-eagerly": (of(EAGER), {"settings": [EAGER_STEPS]}),
     "input-runs-eagerly": (of(SLOW_INPUT), {"settings": [DEBUG_MODE]}),
@@ -144,7 +144,7 @@ AT_WORK = {
 }
 # And what only looks like it.
 NEAR = [
-    ("float16-on-a-processor", of(DENSE)),
+    ("slow-type", of(DENSE)),
     ("functions-run-eagerly", of(EAGER)),
     ("input-runs-eagerly", of(SLOW_INPUT)),
     ("steps-run-eagerly", of(EAGER)),
@@ -249,7 +249,7 @@ def test_a_setting_is_named_where_it_is_set():
             "places": [["train.py", 3], ["x", 9]],
         },
     )
-    assert tip.do.endswith("on a processor: train.py, line 3")
+    assert tip.do == "Train in float32: train.py, line 3"
     assert tip.lines == (0, 1)
 
 

@@ -283,6 +283,15 @@ def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
     assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.35 / 0.5)
 
 
+def test_a_skip_is_given_what_its_source_gave(seen):
+    known(seen).spent(MAP, "python", 1.0)
+    skip = "Iterator::FiniteSkip"
+    paths = [skip, f"{skip}::ParallelMapV2", *[f"{skip}::ParallelMapV2::Range"] * 8]
+    put = [("a", path, n / 9, n / 8, "perfkit:0") for n, path in enumerate(paths)]
+    found = seen.window(0.0, [GRAPH] * 30, events(*put)).charge()
+    assert {o.path: o.given for o in found["stages"]}.get(skip) == 8
+
+
 def test_stages_say_how_many_elements_they_took_and_gave(seen):
     known(seen).spent(MAP, "python", 1.0)
     path = "Iterator::Filter::Range"

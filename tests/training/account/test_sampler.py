@@ -137,10 +137,18 @@ def test_a_callback_of_keras_is_at_work_for_the_line_that_made_it():
     assert key == Key((MINE, 9), "fit", Kind.PYTHON, False)
 
 
-def test_what_is_seen_after_the_first_gradient_repeats():
-    watch = Watch()
+def test_what_is_in_a_loop_that_trains_or_between_steps_repeats():
+    watch, seen = Watch(), []
+    chains = [[CONCATENATE], [CALLED, RUNS], [CONCATENATE]]
+    assert not any(key.repeats for key in look([MINE_AT_7], *chains, watch=watch))
     watch.trained_at = 5.0
-    assert look([(MINE, "step", 7)], watch=watch).repeats
+    # A second training may be prepared before its loop is known.
+    told = [key.repeats for key in look([MINE_AT_7], *chains, watch=watch)]
+    assert told == [False, True, True]
+    one = Sampler(watch, 0)
+    for watch.steps in (1, 1, 2):
+        called([MINE_AT_7], [lambda: seen.append(one._look({0: stack_here()}, 0.5))])()
+    assert [key.repeats for key in seen] == [False, False, True]
 
 
 def test_other_threads_of_the_users_are_seen_beside():

@@ -120,8 +120,7 @@ def test_a_change_changes_the_data_once_and_for_every_epoch():
         for _ in range(5):
             seen.extend(steps(data))
 
-    changes = [tenfold]
-    looped(function, Epochs(batch=1, steps=2), most_told=6, changes=changes)
+    looped(function, Epochs(batch=1, steps=2), most_told=6, changes=[tenfold])
     assert len(applied) == 1
     assert seen[:4] == [10, 20, 10, 20]
 

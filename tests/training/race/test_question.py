@@ -172,8 +172,7 @@ def test_of_three_each_that_does_another_job_is_said(rate, new_rate):
 
 def test_a_side_that_failed_is_said_and_the_rest_is_told():
     broken = failed(THIRD, "crashed", "raised ValueError: no data")
-    run = measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken])
-    found = race(THREE).verdict(run)
+    found = race(THREE).verdict(measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken]))
     assert found.headline == "new.py runs 2.0 times as fast as old.py."
     assert '"third.py" raised ValueError: no data.' in found.because
     broken = failed(NEW, "out-of-memory", "ran out of memory")
@@ -184,8 +183,7 @@ def test_a_side_that_failed_is_said_and_the_rest_is_told():
 
 
 def test_code_of_the_working_tree_in_a_commit_is_warned_of():
-    notes = {OLD: {LEFT: ["mine", "other"]}}
-    (warning,) = against_old(2000.0, notes=notes).warnings
+    (warning,) = against_old(2000.0, notes={OLD: {LEFT: ["mine", "other"]}}).warnings
     assert warning.startswith(f"{OLD} ran with mine, other from the working tree, so")
     # So is code that was edited while it ran.
     (warning,) = against_old(2000.0, of=sides(OLD, NEW, code="as it began")).warnings

@@ -47,13 +47,13 @@ def _input_runs_eagerly(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    do="Train in float32 on a processor: {where}",
-    fix="Remove the policy, or use `mixed_bfloat16` if a race shows it is faster",
+    do="Train in float32: {where}",
+    fix="Remove that setting, or use `mixed_bfloat16` if a race shows it is faster",
     swap="precision",
 )
-def _float16_on_a_processor(view: View) -> Iterator[Evidence]:
+def _slow_type(view: View) -> Iterator[Evidence]:
     lines = [line for line in view.account.lines if line.is_part("layer")]
-    effect = "compute in float16, which a processor must convert,"
+    effect = "compute in a type that is slow here"
     return _slowed(view, "keras.config.set_dtype_policy(", effect, lines)
 
 
@@ -116,12 +116,13 @@ def _predict_per_row(view: View) -> Iterator[Evidence]:
 def _model_in_loop(view: View) -> Iterator[Evidence]:
     share = view.account.share(view.account.kinds[SET_UP])
     lines = [o for o in view.account.lines if o.spent(SET_UP) > _OVERHEAD * o.total_s]
-    for line, count in view.noted("new_models"):
+    if made := [*view.noted("new_models")]:
+        most = max(count for _, count in made)
         means = (
-            f"{units.count(count, 'new model')} since the training began. Each "
+            f"{units.count(most, 'new model')} since the training began. Each "
             f"is built and traced anew: {units.percent(share)} of the time."
         )
-        yield Evidence((line, *lines), means, share)
+        yield Evidence((*(line for line, _ in made), *lines), means, share)
 
 
 @cause(
