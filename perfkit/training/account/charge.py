@@ -58,11 +58,12 @@ _STATES = re.compile(r"^(?:Finite|Forever|Empty)")
 # Stages that give another number of elements than they are given.
 _RESIZES = re.compile(r"atch|FlatMap|Interleave|Window|Filter|Repeat|Skip|Concatenate")
 _MOST_TYPES, _MOST_CHANGES = 12, 3
+_UNSEEN = "Too few steps were traced: part of this time may be waiting for input."
 # A loop that makes its data anew makes its stages anew.
 _MOST_LINES, _MOST_STAGES = 1000, 1000
 # What is told as it was collected.
 _AS_SEEN = (
-    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "untraced", "epochs"),
+    *("wall_s", "looking_s", "sampling_s", "samples", "updates", "epochs"),
     *("ended", "error", "iterators", "frozen", "settings", "padded", "memory"),
     *("models", "new_models", "fills"),
 )
@@ -142,7 +143,7 @@ class _Charging:
     def __init__(self, raw: dict[str, Any], folder: Path) -> None:
         self.raw = raw
         self.rows: dict[Place, Row] = defaultdict(Row)
-        self.once_s = self.elsewhere_s = self.pass_ends_s = 0.0
+        self.once_s = self.elsewhere_s = self.pass_ends_s = self.unseen_s = 0.0
         # Each with the place of its line.
         self.stages: list[tuple[Place | None, Stage]] = []
         background = {(f, n): s for f, n, s in raw["background"]}
@@ -419,6 +420,7 @@ class _Charging:
                 self._share_python(shares, place, 1.0, INPUT)
             else:
                 shares[place, COMPUTING if kind == Kind.GRAPH else WAITING] = 1.0
+                self.unseen_s += seconds
         for (to, of_share), share in shares.items():
             self.rows[to or place].seconds[of_share] += seconds * share / total
         for to, share in self.starts.get((place, call, near), {}).items():
@@ -533,7 +535,13 @@ class _Charging:
             "definitions": self.definitions,
             "callers": [[*at, calls.most_common(1)[0][0]] for at, calls in callers],
             **{name: self.raw[name] for name in _AS_SEEN},
+            "untraced": self.raw["untraced"] or self._unseen(),
         }
+
+    def _unseen(self) -> str:
+        """What to say where most steps are in no window."""
+        seconds = sum(sum(row.seconds.values()) for row in self.rows.values())
+        return _UNSEEN if self.unseen_s > seconds / 2 else ""
 
 
 def _changed(signatures: Sequence[Any], name: str) -> tuple[str, ...]:

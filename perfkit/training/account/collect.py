@@ -50,7 +50,6 @@ _DEAR_SHARE = 0.2
 _LOOKING_SHARE = 0.1
 _LATE, _LEAST_LEFT_S = 0.7, 6.0
 _ENDLESS = 10**9
-_NO_WINDOW = "No step was traced in this time: part of it may be waiting for input."
 
 
 @failure.as_notes
@@ -149,12 +148,6 @@ class _Windows:
     _warm: tuple[float, int] = (0.0, 0)
     # Line and call of what ran in graphs while a window was open.
     _contexts: set[tuple[Place | None, str]] = field(default_factory=set)
-
-    @property
-    def failure(self) -> str:
-        """Why there is no trace of a script that trained; "" where there is."""
-        is_missing = not self.traced and self.sampler.watch.updates() > 0
-        return self.failed or (_NO_WINDOW if is_missing else "")
 
     @property
     def is_done(self) -> bool:
@@ -307,7 +300,7 @@ def _raw(sampler: Sampler, windows: _Windows, wall_s: float) -> dict[str, Any]:
         "looking_s": windows.looking_s,
         "sampling_s": sampler.taken_s,
         "samples": sampler.samples,
-        "untraced": windows.failure,
+        "untraced": windows.failed,
         "trained_at": sampler.watch.trained_at,
         **sampler.watch.as_note(),
     }
