@@ -174,13 +174,11 @@ TYPE_POLICY = Setting(
     'keras.config.set_dtype_policy("{}")',
     _slow_policy,
     (
-        *("keras.config.set_floatx", "keras.backend.set_floatx"),
-        *("tf.keras.config.set_floatx", "tf.keras.backend.set_floatx"),
-        *(
-            "keras.mixed_precision.set_global_policy",
-            "tf.keras.config.set_dtype_policy",
-        ),
+        "keras.mixed_precision.set_global_policy",
         "tf.keras.mixed_precision.set_global_policy",
+        "tf.keras.config.set_dtype_policy",
+        *("keras.config.set_floatx", "tf.keras.config.set_floatx"),
+        *("keras.backend.set_floatx", "tf.keras.backend.set_floatx"),
     ),
 )
 

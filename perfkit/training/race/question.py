@@ -139,9 +139,10 @@ class Race(Experiment):
             remaining = comparable
         jobs = filter(None, (self._other_job(side, measured) for side in remaining))
         edits = (tell_edits(s.maker, s.code) for s in self.sides if s.code)
+        edited = dict.fromkeys(itertools.chain(*edits))
         return replace(
             verdict,
-            warnings=(*{*itertools.chain(*edits)}, *verdict.warnings, *jobs),
+            warnings=(*edited, *verdict.warnings, *jobs),
             because=failures(measured),
             folds=self._folds(measured),
         )

@@ -24,10 +24,14 @@ def _slowed(
             yield view.spent(view.line_at(place), *lines[:6], on=on, share=share)
 
 
+def _run_eagerly(view: View, setting: str) -> Iterator[Evidence]:
+    lines = [line for line in view.account.lines if line.is_eager]
+    return _slowed(view, setting, "Python runs one operation at a time", lines)
+
+
 @cause(do=f"Remove `{_EAGER_MODE}`", fix="Delete the line", swap="eager")
 def _functions_run_eagerly(view: View) -> Iterator[Evidence]:
-    lines = [line for line in view.account.lines if line.is_eager]
-    return _slowed(view, _EAGER_MODE, "Python runs one operation at a time", lines)
+    return _run_eagerly(view, _EAGER_MODE)
 
 
 @cause(
@@ -36,8 +40,7 @@ def _functions_run_eagerly(view: View) -> Iterator[Evidence]:
     swap="eager",
 )
 def _steps_run_eagerly(view: View) -> Iterator[Evidence]:
-    lines = [line for line in view.account.lines if line.is_eager]
-    return _slowed(view, EAGER_STEPS, "Python runs one operation at a time", lines)
+    return _run_eagerly(view, EAGER_STEPS)
 
 
 @cause(do=f"Remove `{_DEBUG_MODE}`", fix="Delete the line", swap="debugging")
