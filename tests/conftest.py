@@ -5,13 +5,11 @@ import functools
 import importlib
 import math
 import os
-import queue
 import re
 import shutil
 import signal
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import cloudpickle
@@ -72,24 +70,12 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in left]
 
 
-_ended = queue.SimpleQueue()
-
-
-def _drop_ended():
-    while True:
-        _ended.get()
-
-
 @pytest.fixture(autouse=True)
 def _no_test_waits_for_an_iterator_to_end():
     """On a busy machine one of ``tf.data`` takes up to a minute to end."""
     tensorflow = sys.modules.get("tensorflow")
-    iterators = tensorflow and tensorflow.data.Iterator
-    if iterators and not hasattr(iterators, "__del__"):
-        threading.Thread(target=_drop_ended, daemon=True).start()
-        iterators.__del__ = lambda self: _ended.put(
-            vars(self).pop("_iterator_resource", None)
-        )
+    if tensorflow and not hasattr(tensorflow.data.Iterator, "__del__"):
+        importlib.import_module("perfkit.training.diagnose.epochs").end_passes_aside()
 
 
 @contextlib.contextmanager

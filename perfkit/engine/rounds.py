@@ -538,9 +538,13 @@ class Run:
             # The first round may overrun, and one turn alone would claim nothing.
             latest = self.plan.overrun * self.plan.budget
             left_s = max(left_s, min(FEWEST_TURNS * a_turn, latest - self._now_s()))
+        budget = self.plan.budget
         if self.plan.choose is not None:
+            # There is room for as many rounds as a claim needs.
+            share_s = budget / self.plan.least_rounds - set_up
+            left_s = min(left_s, max(share_s, FEWEST_TURNS * a_turn))
             return turns_of_a_choice(left_s, turns_s)
-        early, budget = self.plan.answered is not None, self.plan.budget
+        early = self.plan.answered is not None
         return turns(budget, left_s, set_up, a_turn, early=early)
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:

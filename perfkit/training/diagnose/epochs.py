@@ -6,8 +6,10 @@ are long, by the same means as ``EarlyStopping`` has, and what their ends cost
 that comes again once in a real epoch. A validation is a pause of its own.
 """
 
+import _thread
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -74,6 +76,23 @@ def stand_in() -> None:
         return signal.getsignal(number)
 
     signal.signal = set_handler  # type: ignore[assignment]
+
+
+def end_passes_aside() -> None:
+    """Let each iterator of ``tf.data`` end in a thread of its own.
+
+    It waits for its autotuner, which may sleep for as long as the pass took. Where
+    trials take turns a pass takes several times as long, and so would that wait.
+    """
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.data.Iterator.__del__ = _end_aside
+
+
+def _end_aside(iterator: Any) -> None:
+    resource = [vars(iterator).pop("_iterator_resource", None)]
+    # Python starts no thread any more while it ends.
+    with contextlib.suppress(RuntimeError):
+        _thread.start_new_thread(resource.clear, ())
 
 
 VALIDATION = "validation"

@@ -26,6 +26,7 @@ from perfkit.training.diagnose.epochs import (
     EPOCH_END,
     Block,
     Epochs,
+    end_passes_aside,
     stand_in,
     tell_datasets,
     train,
@@ -365,6 +366,7 @@ def fitted(
 
     def work() -> None:
         stand_in()
+        end_passes_aside()
         tell_datasets()
         looping.make_training(maker, turnstile)
         if training := looping.fitting:

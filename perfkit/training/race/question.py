@@ -33,8 +33,8 @@ _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 # In a race's result: whether all sides do the same job, but for a batch size that was
 # meant. Only then do rates compare.
 SAME_JOB = "same_job"
-# Rounds that a budget has room for if nobody gives one. A race on other backends, of a
-# patch or for a rung of the ladder is brief.
+# Rounds that a budget has room for if nobody gives one. A race on other backends or of
+# a patch is brief.
 PLANNED_ROUNDS, BRIEF_ROUNDS = 8, LEAST_ROUNDS + 1
 TOO_FEW = f"Give it more seconds: a race needs {LEAST_ROUNDS} rounds for a claim."
 _WHOLE = "Race both to their end: `perfkit race a.py b.py --whole`."
