@@ -10,6 +10,7 @@ told otherwise.
 
 import argparse
 import ast
+import contextlib
 import linecache
 import re
 import sys
@@ -22,6 +23,7 @@ import nbformat
 
 import perfkit
 from perfkit.findings import store
+from perfkit.findings.account import Account
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
@@ -29,12 +31,15 @@ from perfkit.questions import question_of
 from perfkit.questions.base import parameters_of
 from perfkit.questions.replay import BROUGHT
 from perfkit.questions.shared import keras, tf
+from perfkit.training.diagnose.maker import maker
 from perfkit.training.diagnose.verdict import verdict_of
+from perfkit.training.race.ladder import is_unchanged, training_as_found
 from perfkit.training.race.race import is_unwritten
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
 ASKING = tuple(
-    f"perfkit.{verb}" for verb in ("run", "panel", "diagnose", "race", "profile")
+    f"perfkit.{verb}"
+    for verb in ("run", "panel", "diagnose", "race", "profile", "lines", "ladder")
 )
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
 BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
@@ -44,11 +49,11 @@ UNUSED = {"keras": keras, "tf": tf}
 
 @dataclass(frozen=True)
 class Asked:
-    """A race or a profile that a notebook asks for.
+    """A race, a profile, an account or a rung of the ladder that a notebook asks for.
 
     Attributes:
         verb: Of perfkit, by its name.
-        trainings: Functions.
+        trainings: Functions, or the file of a script.
         given: What the verb is given besides.
     """
 
@@ -57,13 +62,17 @@ class Asked:
     given: dict = field(default_factory=dict)
 
     def run(self, **how):
-        """Ask this machine."""
-        return getattr(perfkit, self.verb)(*self.trainings, **self.given, **how)
+        """Ask this machine, beside the notebooks."""
+        home = NOTEBOOKS[0].parent
+        # As in a kernel, where modules beside the notebook are found first.
+        sys.path[0] = str(home)
+        with contextlib.chdir(home):
+            return getattr(perfkit, self.verb)(*self.trainings, **self.given, **how)
 
     @property
     def words(self):
         """What it is, for the name of a file."""
-        makers = [make.__name__ for make in self.trainings]
+        makers = [getattr(m, "__name__", Path(str(m)).stem) for m in self.trainings]
         given = (f"{name} {value}" for name, value in self.given.items())
         return [self.verb, *makers, *given]
 
@@ -123,7 +132,23 @@ def _traced(training, **_):
     return Asked("profile", (training,))
 
 
-_HEARD = {"perfkit.race": _raced, "perfkit.profile": _traced}
+def _climbed(training, label):
+    """A rung; None where the reader has yet to edit the training."""
+    if is_unchanged(maker(training), training_as_found()):
+        return None
+    return Asked("ladder", (training,), {"label": label})
+
+
+def _read_by_line(file):
+    return Asked("lines", (file,))
+
+
+_HEARD = {
+    "perfkit.race": _raced,
+    "perfkit.profile": _traced,
+    "perfkit.ladder": _climbed,
+    "perfkit.lines": _read_by_line,
+}
 
 
 def questions():
@@ -149,8 +174,10 @@ def record(what, budget, folder):
     if isinstance(what, perfkit.Experiment):
         return perfkit.run(what, budget=budget, folder=folder, replay="")
     if isinstance(what, Asked):
-        more = {"budget": RACE_S, "folder": folder} if what.verb == "race" else {}
-        return what.run(replay="", **more)
+        more = {} if what.verb == "profile" else {"folder": folder}
+        more |= {"budget": RACE_S} if what.verb in ("race", "ladder") else {}
+        recorded = what.run(replay="", **more)
+        return recorded.race if what.verb == "ladder" else recorded
     return perfkit.diagnose(what, budget=MORE * budget, folder=folder, replay="")
 
 
@@ -187,8 +214,8 @@ def main():
     for name in options.names or every:
         path = options.out / f"{name}.json"
         if options.words:
-            if getattr(every[name], "verb", "") == "profile":
-                # It keeps numbers alone.
+            if getattr(every[name], "verb", "") in ("profile", "lines"):
+                # They keep numbers alone.
                 continue
             store.save(reworded(store.load(path)), path=path)
             continue
@@ -197,7 +224,7 @@ def main():
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             found = record(every[name], options.budget, folder)
-        if isinstance(found, Profile):
+        if isinstance(found, Profile | Account):
             store.save(found, path=path)
         elif found.stopped:
             return 130

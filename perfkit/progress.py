@@ -134,9 +134,14 @@ class Display(AbstractContextManager["Display"]):
 
 
 class NotebookDisplay(Display):
-    """One output of the running cell, updated in place; its last state stays."""
+    """One output of the running cell, updated in place, that goes when it is over."""
 
     _handle: Any = None
+
+    def __exit__(self, *exception: object) -> None:
+        """Take it away."""
+        if self._handle is not None:
+            self._handle.update({}, raw=True)
 
     def _draw(self, board: Board) -> None:
         from IPython.display import display

@@ -3,6 +3,7 @@ import html
 import math
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import get_args
 
@@ -11,13 +12,15 @@ import pytest
 from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
+from perfkit.documents import load
 from perfkit.engine import statistics
-from perfkit.findings import store
+from perfkit.findings.account import Account
 from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
+PHOTOS = ROOT / "notebooks" / "photos.py"
 COLAB = ROOT / "binder" / "colab.ipynb"
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
@@ -73,9 +76,16 @@ def executed(tmp_path_factory):
 
 def run_in(folder, notebook):
     """The notebook with what its cells gave in this folder."""
+    shutil.copy(PHOTOS, folder)
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=500, resources=resources).execute()
     return notebook
+
+
+def measured(folder):
+    """What is kept there; an account has a budget of its own."""
+    kept = map(load, folder.glob("perfkit-findings/*.json"))
+    return [found for found in kept if not isinstance(found, Account)]
 
 
 def budget_of(path):
@@ -123,7 +133,7 @@ def check_outputs(notebook):
 def test_a_notebook_runs_from_top_to_bottom_within_the_budget(path, executed):
     notebook, folder = executed(path)
     check_outputs(notebook)
-    kept = [store.load(file) for file in folder.glob("perfkit-findings/*.json")]
+    kept = measured(folder)
     assert kept
     parts = [found for found in kept if getattr(found, "experiment", "") in PASSPORT]
     # A passport shares its budget out among what it measures.
@@ -154,6 +164,7 @@ def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, replayin
 
 def replay(notebook, folder, kernel):
     """The notebook with what its cells gave in this folder, after others."""
+    shutil.copy(PHOTOS, folder)
     # TensorFlow stays loaded, here and where trials start; of names nothing is left.
     notebook.cells.insert(0, nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}"))
     client = NotebookClient(notebook, timeout=500, km=kernel)
@@ -180,26 +191,23 @@ def test_colabs_script_is_written_and_its_panel_shown(tmp_path, replaying):
     assert any(view in output.get("data", {}) for output in told)
 
 
-def test_the_first_notebook_answers_in_its_first_cell_and_the_rest_is_folded(executed):
+def test_the_first_notebook_names_lines_then_races_one_away(executed):
     notebook, folder = executed(ROOT / "notebooks" / "00_start_here.ipynb")
-    _, first, *rest = notebook.cells
-    (file,) = folder.glob("perfkit-findings/*.json")
-    finding = store.load(file)
+    (race,) = measured(folder)
+    (file,) = folder.glob("perfkit-findings/account*.json")
+    account = load(file)
     page = shown(notebook)
-    assert "<table>" in page
-    # A busy machine does not reach all of them.
-    assert len(finding.code) > 4
-    assert all(html.escape(one) in page for one in finding.code)
-    *_, answer = first.outputs
-    assert html.escape(finding.verdict.headline) in answer.data["text/html"]
-    (told,) = [o for o in outputs(notebook) if o.output_type == "display_data"]
-    # The live chart goes when the run ends: the answer alone is left.
-    assert told["data"] == {}
-    # What is folded stays so when all cells are run, and the page where it is.
-    headings = [cell for cell in rest if cell.source.startswith("## ")]
-    assert headings[0] is rest[0]
-    assert all(cell.metadata["jp-MarkdownHeadingCollapsed"] for cell in headings)
-    assert all("\n" not in cell.source for cell in headings)
+    assert html.escape(account.lines[0].code) in page
+    assert html.escape(race.verdict.headline) in page
+    # The live displays go when the runs end: the answers alone are left.
+    told = [o.data for o in outputs(notebook) if o.output_type == "display_data"]
+    assert told == [{}, {}]
+    # What is folded stays so when all cells are run: the answers stand above it.
+    headings = [c for c in notebook.cells if c.source.startswith("## ")]
+    is_folded = ["jp-MarkdownHeadingCollapsed" in c.metadata for c in headings]
+    assert is_folded == [False, False, *[True] * (len(headings) - 2)]
+    folded = notebook.cells[notebook.cells.index(headings[2]) :]
+    assert not any(cell.cell_type == "code" for cell in folded)
 
 
 @every_notebook
@@ -228,13 +236,13 @@ def test_the_first_code_cell_holds_the_imports(path):
     first, *others = cells(path, "code")
     kinds = (ast.Import, ast.ImportFrom)
     body = ast.parse(first.source).body
-    # Only the first notebook runs something there: the answer comes before the words.
+    # Only the first notebook shows something there: the training that it is about.
     if path.stem != "00_start_here":
         assert all(isinstance(node, kinds) for node in body)
     made = [node for node in body if isinstance(node, kinds)]
     imports = [getattr(node, "module", node.names[0].name) for node in made]
     # A reader's own charts are drawn with seaborn; code as found has a clock and NumPy.
-    known = {"seaborn", "numpy", "time", "keras", "tensorflow"}
+    known = {"seaborn", "numpy", "time", "keras", "tensorflow", "IPython"}
     assert {name.partition(".")[0] for name in imports} - known == {"perfkit"}
     tops = (ast.parse(cell.source).body for cell in others)
     assert not any(isinstance(node, kinds) for body in tops for node in body)

@@ -22,7 +22,7 @@ from perfkit.engine.statistics import Comparison
 from perfkit.engine.trial import Note
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import standings
+from perfkit.findings.standing import LEAST_ROUNDS, standings
 from perfkit.findings.store import FOLDER
 from perfkit.findings.text import plain
 from perfkit.questions.replay import Replay, read_all
@@ -38,7 +38,7 @@ from perfkit.training.diagnose.maker import (
 )
 from perfkit.training.diagnose.script import Script
 from perfkit.training.diagnose.source import UNREADABLE
-from perfkit.training.race.question import BRIEF_ROUNDS, SAME_JOB, Race
+from perfkit.training.race.question import SAME_JOB, Race
 from perfkit.training.race.race import open_race
 from perfkit.training.race.sides import Side
 
@@ -132,7 +132,7 @@ def ladder(
             f"perfkit.ladder takes a function, and {name_of(edited)} is a script: give "
             f'"{name_of(edited)}:photos".'
         )
-    if _is_unchanged(edited, original):
+    if is_unchanged(edited, original):
         print(
             f"Nothing runs yet, because {name_of(edited)} is still the training as "
             "found. Change one of its lines, then run both cells again."
@@ -147,7 +147,7 @@ def ladder(
     rival = Side(name=label, maker=edited, retuned=True)
     typed = f"perfkit.ladder({name_of(edited)}, label={label!r})"
     sides = Side(name=AS_FOUND, maker=original), rival
-    race = Race(sides=sides, typed=typed, rounds=BRIEF_ROUNDS)
+    race = Race(sides=sides, typed=typed, rounds=LEAST_ROUNDS)
     session = open_race(race, budget, folder=home, replay=replay)
     if not isinstance(session, Replay):
         _make_photographs(original)
@@ -212,7 +212,7 @@ def _rung_of(race: Finding, code: str) -> Comparison | None:
     return None
 
 
-def _is_unchanged(edited: Callable[[], Any], original: InFile) -> bool:
+def is_unchanged(edited: Callable[[], Any], original: InFile) -> bool:
     """Whether neither the function nor the file that it stands in was edited."""
     try:
         code, before = source_of(edited), source_of(original)

@@ -178,9 +178,9 @@ def _evaluated_often(view: View) -> Iterator[Evidence]:
 
 
 @cause(
-    do="Copy weights less often, or inside a graph",
-    fix="`for a, b in zip(target.variables, model.variables): a.assign(b)` in one "
-    "`tf.function`, every few hundred steps",
+    do="Copy weights less often than at {where}",
+    fix="Once an epoch, in `on_epoch_end`; from model to model, `a.assign(b)` for each "
+    "variable in one `tf.function`",
 )
 def _weights_copied(view: View) -> Iterator[Evidence]:
     names = "get_weights set_weights assign load_weights count_params"
