@@ -10,15 +10,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit import options, units
-from perfkit.errors import (
-    BadFileError,
-    BadParameterError,
-    PerfkitError,
-    RunError,
-    need,
-    remedy,
-)
+from perfkit import errors, options, units
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -68,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failed
     except OSError as error:
         _give_up_stdout()
-        reason = ": ".join(filter(None, (str(error), remedy(error, ""))))
+        reason = ": ".join(filter(None, (str(error), errors.remedy(error, ""))))
         print(f"perfkit: the system refused: {reason}.", file=sys.stderr)
         return failed
     return code
@@ -99,17 +92,16 @@ def _doctor(args: Namespace) -> int:
 def _workshop() -> int:
     from perfkit.machines.examination import doctor
 
-    need("anywidget", "A workshop", "lab")
+    errors.need("anywidget", "A workshop", "lab")
     examination = doctor(prove=True, display=_display())
     if examination.stopped:
         return INTERRUPTED
-    missing = examination.missing
-    _say(f"Not ready: {missing}" if missing else "Ready for the notebooks.", "bold")
+    _say(examination.missing or "Ready for the notebooks.", "bold")
     _say(examination.machine.summary)
     for check in examination.wrong:
         way = f" Do: {check.remedy}" if check.remedy else ""
         _say(f"{check.status.upper()}: {check.title}. {check.evidence}{way}")
-    return FAILED if missing else DONE
+    return FAILED if examination.missing else DONE
 
 
 def _list(_: Namespace) -> int:
@@ -201,8 +193,7 @@ def _proof(
         cause = "stopped" if diagnosis.stopped else "a recording"
         return unproved(f"the diagnosis was {cause}, so nothing proves the patch")
     try:
-        session = open_proof(patch, make, args.seed, args.out)
-        raced = watch(session, _display())
+        raced = watch(open_proof(patch, make, args.seed, args.out), _display())
     except KeyboardInterrupt:
         raced = None
     except PerfkitError as error:
@@ -265,8 +256,7 @@ def _watched(session: Watched[Recorded], args: Namespace) -> int:
         raise RunError(session.unsaved)
     if finding.stopped:
         return INTERRUPTED
-    results = finding.timings or getattr(finding, "account", None)
-    return DONE if results else FAILED
+    return DONE if finding.timings or getattr(finding, "account", None) else FAILED
 
 
 def _show(args: Namespace) -> int:

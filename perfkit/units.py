@@ -17,11 +17,11 @@ _WIDE = 1.5
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write ``value`` with ``digits`` significant digits and no exponent."""
+    """Write ``value`` with ``digits`` significant digits; a tiny one as ``"2e-05"``."""
     if value == 0:
         return "0"
     text = f"{value:.{digits}g}"
-    return f"{float(text):,.0f}" if "e" in text or abs(value) >= 1000 else text
+    return f"{float(text):,.0f}" if "e+" in text or abs(value) >= 1000 else text
 
 
 def count(number: float | str, noun: str) -> str:

@@ -82,6 +82,7 @@ def test_the_code_of_the_doctor_tells_what_fails(
     [
         ("", 0, "Ready for the notebooks."),
         ("It needs AVX.", 1, "Not ready: It needs AVX."),
+        ("Ended after 75 s.", 1, "Not known yet, try again: Ended after 75 s."),
     ],
 )
 def test_the_doctor_says_whether_a_machine_is_ready_for_a_workshop(

@@ -19,7 +19,7 @@ from perfkit import units
             1234: "1,230"}.items()],
         *[(units.percent, value, text) for value, text in {
             0: "0 %", 0.0042: "0.4 %", 0.37: "37 %", 1: "100 %"}.items()],
-        (units.rate, 1240, "1,240 examples/s"),
+        (units.rate, 1240, "1,240 examples/s"), (units.significant, 2e-5, "2e-05"),
     ],
 )  # fmt: skip
 def test_a_number_is_written_with_its_unit(write, value, text):
@@ -28,19 +28,12 @@ def test_a_number_is_written_with_its_unit(write, value, text):
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [
-        (0.5, "steps", "0.5 steps/s"),
-        (3.065e11, "FLOP", "306 GFLOP/s"),
-        (0.9999e12, "FLOP", "1 TFLOP/s"),
-        (8.13e9, "B", "8.13 GB/s"),
-        (2.6e7, "B", "26 MB/s"),
-        (3.65e9, "Hz", "3.65 GHz"),
-        (3.21e6, "calls", "3.21 million calls/s"),
-        (7e9, "elements", "7 billion elements/s"),
-        (999_400, "calls", "999,000 calls/s"),
-        (0.0, "FLOP", "0 FLOP/s"),
-    ],
-)
+    [(0.5, "steps", "0.5 steps/s"), (3.065e11, "FLOP", "306 GFLOP/s"),
+     (0.9999e12, "FLOP", "1 TFLOP/s"), (8.13e9, "B", "8.13 GB/s"),
+     (2.6e7, "B", "26 MB/s"), (3.65e9, "Hz", "3.65 GHz"), (0.0, "FLOP", "0 FLOP/s"),
+     (3.21e6, "calls", "3.21 million calls/s"), (999_400, "calls", "999,000 calls/s"),
+     (7e9, "elements", "7 billion elements/s")],
+)  # fmt: skip
 def test_a_rate_is_written_in_the_size_that_its_unit_has(value, unit, text):
     assert units.rate(value, unit) == text
 
@@ -60,18 +53,10 @@ def test_an_end_that_leaves_out_one_is_not_written_as_one():
 
 @pytest.mark.parametrize(
     ("low", "high", "known"),
-    [
-        (1.0, 4.0, True),
-        (1.0, 4.01, False),
-        (0.0, 0.1, False),
-        (-0.1, 0.2, False),
-        (-4.0, -1.0, True),
-        (-4.1, -1.0, False),
-        (0.5, float("inf"), False),
-        (float("nan"), float("nan"), False),
-        (2.0, 2.0, True),
-    ],
-)
+    [(1.0, 4.0, True), (1.0, 4.01, False), (0.0, 0.1, False), (-0.1, 0.2, False),
+     (-4.0, -1.0, True), (-4.1, -1.0, False), (0.5, float("inf"), False),
+     (float("nan"), float("nan"), False), (2.0, 2.0, True)],
+)  # fmt: skip
 def test_an_interval_over_more_than_a_factor_of_four_is_no_result(low, high, known):
     assert units.is_known(low, high) == known
     said = [

@@ -54,7 +54,6 @@ def picture(
     if not labels:
         return canvas.message(title, "Nothing was measured that this chart shows.")
     inner = max(1.0, len(labels) * height) * canvas.ROW
-    outer = canvas.height(inner, lines)
 
     def put(drawing: Drawing) -> None:
         names = [name(variant) for variant, _ in labels]
@@ -64,7 +63,7 @@ def picture(
         draw(panel)
 
     alt = alt or in_words(title, [row_in_words(row, *words) for row, words in labels])
-    return canvas.paint(title, lines, outer, alt, put)
+    return canvas.paint(title, lines, canvas.height(inner, lines), alt, put)
 
 
 def in_words(title: str, rows: Iterable[str]) -> str:
@@ -104,8 +103,7 @@ def beside(
     axes: Axes, row: float, words: str, detail: str = "", *, bold: bool = False
 ) -> None:
     """Numbers to the right of a row, with a second line in small."""
-    weight = "bold" if bold else "normal"
-    up = 7 if detail else 0
+    weight, up = "bold" if bold else "normal", 7 if detail else 0
     for text, size, shift in ((words, TEXT, up), (detail, SMALL, up - 14)):
         style: Any = {"fontsize": size, "fontweight": weight}
         canvas.note(axes, text, (1, row), (_GAP, shift), in_row=True, **style)
@@ -162,8 +160,7 @@ def _draw_bands(axes: Axes, laid: Layout) -> None:
         if band.kind == "noise":
             axes.fill_betweenx([top, bottom], *band.ends, color=GREY, alpha=0.3, lw=0)
         elif band.kind == "limit":
-            dashes = (0, (4, 3))
-            axes.vlines(line, top, bottom, colors=INK, lw=1, ls=dashes, alpha=0.6)
+            axes.vlines(line, top, bottom, colors=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
         else:
             axes.vlines(line, top, bottom, colors=BLUE, lw=2, ls=":")
 
@@ -256,9 +253,7 @@ def draw_ratio_axis(axes: Axes, low: float, high: float, label: str) -> None:
         ticks = log_ticks if high / low > 8 else even_ticks
         # 1 is where nothing changes: it stands on the axis, with room around it.
         numbers = [1.0, *(tick for tick in ticks(low, high) if not 0.9 < tick < 1.1)]
-    curves.put(
-        axes, sorted(numbers), lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}"
-    )
+    curves.put(axes, sorted(numbers), lambda tick: f"{units.significant(tick)}×")
     axes.set_xlabel(f"{label} (logarithmic)")
     axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
 

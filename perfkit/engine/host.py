@@ -25,9 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
-from perfkit.engine.launcher import Message, Running, Started, launcher
+from perfkit.engine.launcher import Message, Running, Started, launcher, pickled
 from perfkit.engine.trial import Limits, Outcome
 from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
 from perfkit.machine import environment
@@ -232,7 +230,7 @@ class Host:
         Raises:
             RunError: The launcher there is gone, or can start none.
         """
-        answers = self._ask(_START_S, "start", cloudpickle.dumps(work), seed, limits)
+        answers = self._ask(_START_S, "start", pickled(work), seed, limits)
         if not answers or isinstance(answers[-1], str):
             raise RunError(answers[-1] if answers else self._last_words())
         pid, started_ns = answers[-1]

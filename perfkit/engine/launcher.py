@@ -28,7 +28,7 @@ import psutil
 from perfkit.engine import worker
 from perfkit.engine.alone import remove_left
 from perfkit.engine.trial import Limits, Outcome
-from perfkit.errors import RunError, remedy
+from perfkit.errors import BadParameterError, RunError, remedy
 from perfkit.machine.limits import amounts_of
 from perfkit.machine.starting import how_ended
 
@@ -320,10 +320,11 @@ class Launcher:
         """Start a trial of ``work``, pickled or not, which makes the generator.
 
         Raises:
+            BadParameterError: It cannot be sent to another process.
             RunError: The system refuses, or what starts trials is gone; the next run
                 starts that anew.
         """
-        payload = work if isinstance(work, bytes) else cloudpickle.dumps(work)
+        payload = work if isinstance(work, bytes) else pickled(work)
         try:
             if self._lost:
                 raise EOFError
@@ -411,6 +412,18 @@ class Launcher:
 def launcher() -> Launcher:
     """Give this process's launcher."""
     return Launcher()
+
+
+def pickled(work: Callable[[], Iterator[Any]]) -> bytes:
+    """Give ``work`` as another process takes it, or raise ``BadParameterError``."""
+    try:
+        return bytes(cloudpickle.dumps(work))
+    # What a function holds on to may raise whatever it likes.
+    except Exception as error:
+        raise BadParameterError(
+            f"The function cannot be sent to another process ({error}); make what it "
+            "needs inside it."
+        ) from error
 
 
 def _nothing() -> None:

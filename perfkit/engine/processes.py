@@ -30,13 +30,7 @@ def in_process(
     """
     while not launcher().wait(_SLICE_S):
         pass
-    try:
-        running = launcher().start(work, 0, Limits(silence=longest, memory=memory))
-    except TypeError as error:
-        raise BadParameterError(
-            f"The function cannot be sent to another process ({error}); make what it "
-            "needs inside it."
-        ) from error
+    running = launcher().start(work, 0, Limits(silence=longest, memory=memory))
     try:
         while running.outcome is None:
             running.poll(_SLICE_S)
@@ -79,14 +73,13 @@ def fresh(
         )
     if memory is not None and not 0 < memory < float("inf"):
         raise BadParameterError(f"memory is {memory!r}; give MB, such as 500.")
-    above = None if memory is None else round(memory * 1e6)
 
     def work() -> Iterator[Note]:
         import tensorflow as tf
 
         yield Note(_RESULT, function(tf))
 
-    ended = in_process(work, timeout, above)
+    ended = in_process(work, timeout, None if memory is None else round(memory * 1e6))
     sys.stdout.write(unlogged(ended.tail))
     if guess:
         print("Your guess:", guess)

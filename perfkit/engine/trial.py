@@ -92,7 +92,7 @@ def every(
         examples += tick.examples
         for part, spent in tick.parts.items():
             parts[part] = parts.get(part, 0.0) + spent
-        if time.perf_counter() - began >= seconds:
+        if examples and time.perf_counter() - began >= seconds:
             sync()
             yield Tick(examples, parts)
             examples, parts, began = 0, {}, time.perf_counter()

@@ -4,9 +4,11 @@ What else it does is seen by two looks at its counters. Between the looks the re
 the machine is described, so that nobody waits for them.
 """
 
+import contextlib
 import os
 import platform
 import re
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -17,19 +19,9 @@ from pathlib import Path
 import psutil
 
 from perfkit.errors import BadParameterError
-from perfkit.machine import environment, limits, nvml
+from perfkit.machine import environment, limits, nvml, record
 from perfkit.machine.limits import amounts_of, call_or_none, number_of, text_of, word_of
-from perfkit.machine.record import (
-    BUSY,
-    Busy,
-    Disk,
-    Gpu,
-    Load,
-    Machine,
-    Processor,
-    Software,
-    throttle_reasons,
-)
+from perfkit.machine.record import BUSY, throttle_reasons
 
 # The variables as they were when TensorFlow was first seen in this process.
 _SEEN = dict[str, str]()
@@ -40,7 +32,7 @@ _NVIDIA = "0x10de"
 _GRAPHICS = ("0x0300", "0x0302")
 
 
-def machine(root: Path = Path("/")) -> Machine:
+def machine(root: Path = Path("/")) -> record.Machine:
     """Describe this computer, without its host name, its users or their paths."""
     host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_NAME]
     names = (*environment.own_names(), *environment.named_in(os.environ), host)
@@ -58,14 +50,14 @@ def machine(root: Path = Path("/")) -> Machine:
     return replace(described, load=replace(busy, top=top))
 
 
-def _describe(root: Path, names: tuple[str, ...]) -> Machine:
+def _describe(root: Path, names: tuple[str, ...]) -> record.Machine:
     cores = psutil.cpu_count() or 1
     memory = call_or_none(lambda: int(psutil.virtual_memory().total)) or 0
     driver, gpus, no_gpu = nvml.gpus()
     on_bus = _nvidia_cards(root)
     if driver and driver.problem == "not loaded" and on_bus == 0:
         no_gpu = "No NVIDIA card is on the bus, so its driver has nothing to load."
-    return Machine(
+    return record.Machine(
         cpu=environment.anonymize(_cpu(root), names, is_fact=True),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
@@ -87,16 +79,15 @@ def _describe(root: Path, names: tuple[str, ...]) -> Machine:
     )
 
 
-def _software(root: Path) -> Software:
+def _software(root: Path) -> record.Software:
     container = environment.in_container(root, os.environ)
     kind, loaded = platform.system(), "tensorflow" in sys.modules
     if loaded and not _SEEN:
         _SEEN.update(os.environ)
+    system = environment.kind_of_system(root, os.environ, kind, container=container)
     return replace(
         environment.tensorflow(sys.path),
-        platform=environment.kind_of_system(
-            root, os.environ, kind, container=container
-        ),
+        platform=system,
         container=container,
         set_late=environment.changed(os.environ, _SEEN) if loaded else (),
     )
@@ -106,9 +97,20 @@ def _cpu(root: Path) -> str:
     text = text_of(root / "proc/cpuinfo")
     # Arm kernels give no model name; some boards give their own instead.
     match = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
-    name = match[1] if match else platform.processor() or platform.machine()
-    plain = re.sub(r"\((R|TM|tm)\)|\bCPU\b|@.*", " ", name[:_LONGEST_NAME])
-    return " ".join(plain.split()) or "unknown"
+    name = match[1] if match else _mac() or platform.processor() or platform.machine()
+    # Where it has a part for graphics, that is named behind it.
+    besides = r"\((R|TM|tm)\)|\bCPU\b|@.*|\bw(/|ith) ?Radeon.*"
+    return " ".join(re.sub(besides, " ", name[:_LONGEST_NAME]).split()) or "unknown"
+
+
+def _mac() -> str:
+    """The processor of a Mac, which Python calls "arm"; "" where nobody says."""
+    ask = ("sysctl", "-n", "machdep.cpu.brand_string")
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        if platform.system() == "Darwin":
+            told = subprocess.run(ask, capture_output=True, timeout=1).stdout
+            return told.decode(errors="replace").strip()
+    return ""
 
 
 def _system(root: Path) -> str:
@@ -140,7 +142,7 @@ _RELEVANT = re.compile(
 )
 
 
-def processor(root: Path = Path("/")) -> Processor:
+def processor(root: Path = Path("/")) -> record.Processor:
     """Describe the cores."""
     policies = sorted(root.glob("sys/devices/system/cpu/cpufreq/policy*"))
     highest = max((number_of(p / "cpuinfo_max_freq") or 0 for p in policies), default=0)
@@ -149,7 +151,7 @@ def processor(root: Path = Path("/")) -> Processor:
         # Of the first group of cores; others are set alike.
         return next((w for policy in policies if (w := word_of(policy / name))), None)
 
-    return Processor(
+    return record.Processor(
         instructions=_instructions(text_of(root / "proc/cpuinfo")),
         physical_cores=call_or_none(lambda: psutil.cpu_count(logical=False)),
         # Linux counts it in kHz.
@@ -173,7 +175,7 @@ def _instructions(cpuinfo: str) -> tuple[str, ...] | None:
     return tuple(filter(_RELEVANT.fullmatch, sorted(set.intersection(*feature_sets))))
 
 
-def disk(folder: str | Path) -> Disk:
+def disk(folder: str | Path) -> record.Disk:
     """Say which kind of file system a folder lies on; one that is none is refused."""
     try:
         place = os.path.realpath(Path(folder).expanduser(), strict=True)
@@ -185,12 +187,13 @@ def disk(folder: str | Path) -> Disk:
         ) from None
     mounts = call_or_none(lambda: psutil.disk_partitions(all=True)) or []
     above = [mount for mount in mounts if Path(place).is_relative_to(mount.mountpoint)]
-    mount = max(above, key=lambda mount: len(mount.mountpoint), default=None)
+    # Of several at one place the last hides the others.
+    mount = max(reversed(above), key=lambda mount: len(mount.mountpoint), default=None)
     if mount is None:
-        return Disk()
+        return record.Disk()
     # So WSL mounts the drives of Windows, whatever protocol it uses.
     windows = "drvfs" in f"{mount.fstype} {mount.opts}"
-    return Disk(filesystem=mount.fstype or None, windows=windows)
+    return record.Disk(filesystem=mount.fstype or None, windows=windows)
 
 
 def drop_cached_file(file: str) -> bool:
@@ -219,15 +222,15 @@ _OFTEN = 0.1
 
 
 def observed(
-    gpus: Sequence[Gpu], samples: Mapping[str, Sequence[float | None]]
-) -> tuple[Gpu, ...]:
+    gpus: Sequence[record.Gpu], samples: Mapping[str, Sequence[float | None]]
+) -> tuple[record.Gpu, ...]:
     """The GPUs, in the driver's order, with what a run's samples saw of their work."""
     return tuple(_with_what_was_seen(gpu, n, samples) for n, gpu in enumerate(gpus))
 
 
 def _with_what_was_seen(
-    gpu: Gpu, number: int, columns: Mapping[str, Sequence[float | None]]
-) -> Gpu:
+    gpu: record.Gpu, number: int, columns: Mapping[str, Sequence[float | None]]
+) -> record.Gpu:
     busy = columns.get(f"gpu{number}_busy", ())
     working = [place for place, share in enumerate(busy) if (share or 0.0) >= BUSY]
     if len(working) < _ENOUGH:
@@ -261,14 +264,21 @@ _WANTED = ["name", "cpu_percent"]
 _NOT_BUSY = ("idle", "iowait", "steal", "guest", "guest_nice")
 
 
-def load(root: Path) -> Load:
+def _has_battery(root: Path) -> bool:
+    """Whether one feeds this computer, as far as is told: that of a mouse does not."""
+    supplies = root.glob("sys/class/power_supply/*")
+    told = [(word_of(s / "type"), word_of(s / "scope")) for s in supplies]
+    return not told or any(k == "Battery" and scope != "Device" for k, scope in told)
+
+
+def load(root: Path) -> record.Load:
     """Say what went on since the call before, and how memory stands."""
     memory = call_or_none(psutil.virtual_memory)
     # There is no such function where the system tells of no batteries.
     battery = call_or_none(lambda: psutil.sensors_battery())
     # psutil may see a battery and not know whether it is in use.
-    plugged = battery and battery.power_plugged
-    current = Load(
+    plugged = battery.power_plugged if battery and _has_battery(root) else None
+    current = record.Load(
         memory_free=memory and limits.memory_free(root, memory.available),
         on_battery=None if plugged is None else not plugged,
     )
@@ -292,7 +302,7 @@ def load(root: Path) -> Load:
             others[(program.info["name"] or "")[:40]] += used
     busiest = sorted(others.items(), key=lambda item: (-item[1], item[0]))
     top = tuple(
-        Busy(program=program, cores=round(used, 3))
+        record.Busy(program=program, cores=round(used, 3))
         for program, used in busiest[:_MOST_NAMED]
         if used >= _NAMED_FROM
     )

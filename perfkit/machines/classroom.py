@@ -13,7 +13,7 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Report, Table, Verdict
 from perfkit.findings.text import as_sentence, listed, minute, one_line, plain
-from perfkit.machine.record import Machine
+from perfkit.machine.starting import LATE
 from perfkit.machines.compare import BUSY, Pictured, Row, compare_rows
 from perfkit.machines.record import Key, Passport, Side, Value, side_of, write_amount
 
@@ -27,16 +27,22 @@ _LONGEST = 60
 _MOST_FILES = 5000
 
 
-def missing_part(machine: Machine) -> str:
-    """Why a machine cannot run the notebooks; "" where it can."""
-    if machine.start is not None and machine.start.problem:
-        return f"TensorFlow does not start: {machine.start.problem}"
-    is_absent = machine.software is not None and machine.software.build == "none"
-    if is_absent or not any(
-        "tensorflow" in name or name.startswith("tf-") for name in machine.versions
-    ):
+def missing_part(passport: Passport) -> str:
+    """Why a machine cannot run the notebooks; "" where it can, or may."""
+    machine, problem = passport.machine, _problem(passport)
+    if problem and not problem.startswith(LATE):
+        return f"TensorFlow does not start: {problem}"
+    is_there = any("tensorflow" in n or n.startswith("tf-") for n in machine.versions)
+    if not is_there or (machine.software and machine.software.build == "none"):
         return "TensorFlow is not installed: run `python3 start.py setup` again."
     return ""
+
+
+def _problem(passport: Passport) -> str:
+    """Why TensorFlow did not start; "" where it did, or trained all the same."""
+    has_trained = any(training.seconds for training in passport.trainings)
+    start = passport.machine.start
+    return start.problem if start and not has_trained else ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class Classroom(Pictured):
         """Why machines cannot run the notebooks, each reason with their names."""
         names = defaultdict[str, list[str]](list)
         for place, passport in enumerate(self.passports):
-            if reason := missing_part(passport.machine):
+            if reason := missing_part(passport):
                 names[reason].append(self.name(place))
         return dict(names)
 
@@ -247,7 +253,10 @@ def _remarks(room: Classroom) -> Iterator[str]:
     """Who is not ready, and who was busy."""
     for reason, names in room.not_ready.items():
         yield f"Not ready: {listed(names, most=_NAMED)}. {reason}"
-    if room.passports and not room.not_ready:
+    problems = map(_problem, room.passports)
+    if late := [room.name(n) for n, p in enumerate(problems) if p.startswith(LATE)]:
+        yield f"Not known yet: {listed(late, most=_NAMED)}. TensorFlow took too long."
+    elif room.passports and not room.not_ready:
         yield "Every machine is ready."
     shares = [side.share_of_others or 0.0 for side in room.sides]
     if busy := [room.name(n) for n, share in enumerate(shares) if share >= BUSY]:
@@ -295,4 +304,4 @@ def _describe(room: Classroom, place: int) -> Iterator[str]:
     yield f"{slowest.training}, {units.ratio(slowest.speed or 1.0)}" if slowest else ""
     failing = [check for check in passport.checks if check.status == "fail"]
     words = [": ".join(filter(None, (c.title, c.remedy))) for c in failing]
-    yield "; ".join(filter(None, (missing_part(passport.machine), *words)))
+    yield "; ".join(filter(None, (missing_part(passport), *words)))

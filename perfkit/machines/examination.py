@@ -18,7 +18,7 @@ from perfkit.machine.checks.base import Check
 from perfkit.machine.checks.software import SILENCES
 from perfkit.machine.collect import disk, machine, observed
 from perfkit.machine.record import Gpu, Machine, Start, names_of
-from perfkit.machine.starting import started
+from perfkit.machine.starting import LATE, started
 from perfkit.machine.starting.child import is_right
 from perfkit.machines.record import MICROBENCHMARKS
 from perfkit.progress import Display, display_here
@@ -59,9 +59,11 @@ class Examination(Shown):
 
     @property
     def missing(self) -> str:
-        """Why no training can be run here, in a sentence; "" where one can."""
+        """Why it is not ready for a training, or not known to be; "" where it is."""
         start = self.machine.start
-        return start.problem if start else "TensorFlow was not started."
+        problem = start.problem if start else "TensorFlow was not started."
+        says = "Not known yet, try again" if problem.startswith(LATE) else "Not ready"
+        return problem and f"{says}: {problem}"
 
     def to_json(self) -> str:
         """The machine and its checks, for a program."""

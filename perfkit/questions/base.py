@@ -16,8 +16,10 @@ import os
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
+from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.plan import Tries
 from perfkit.engine.trial import Yielded
@@ -31,6 +33,8 @@ _MARK = "_perfkit_variant"
 # Why a function of the reader's own is not timed.
 UNWRITTEN = "returns nothing: write its function first"
 _LONGEST_MESSAGE = 80
+# Of one thing; some variants hold it twice over.
+_MOST_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +59,10 @@ class Experiment:
     choices: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:
-        """Refuse a bad parameter before anything runs."""
+        """Refuse a bad parameter before anything runs; numbers become Python's own."""
         for parameter in parameters_of(type(self)):
-            parameter.check(getattr(self, parameter.name))
+            value = parameter.checked(getattr(self, parameter.name))
+            object.__setattr__(self, parameter.name, value)
 
     @property
     def baseline(self) -> str:
@@ -205,7 +210,7 @@ class Range:
 
     def check(self, name: str, value: Any) -> None:
         """Raise ``BadParameterError`` unless ``value`` is a number in the range."""
-        number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, Real) and not isinstance(value, bool)
         if not number or not self.low <= value <= self.high:
             raise BadParameterError(
                 f"{name} is {value!r}; give a number from {self.low:g} to "
@@ -247,6 +252,12 @@ def select(
     return {name: variants[name] for name in names}
 
 
+def check_fits(what: str, size: float, do: str) -> None:
+    """Raise ``BadParameterError`` for bytes that are too many in a trial's memory."""
+    if size > _MOST_BYTES:
+        raise BadParameterError(f"{what} would take {units.size(size)}; choose {do}.")
+
+
 @dataclass(frozen=True)
 class Folder:
     """The path of a folder that exists, or "" for none."""
@@ -284,12 +295,13 @@ class Parameter:
         """One line on what it changes."""
         return self.accepts.help if self.accepts else ""
 
-    def check(self, value: Any) -> None:
-        """Raise ``BadParameterError`` unless the parameter accepts ``value``."""
+    def checked(self, value: Any) -> Any:
+        """Give ``value`` as the type has it, or raise ``BadParameterError``."""
         if self.accepts is not None:
             self.accepts.check(self.name, value)
         if self.type is int and value != int(value):
             raise BadParameterError(f"{self.name} is {value!r}; give a whole number.")
+        return self.type(value) if self.type in (int, float) else value
 
 
 # The metadata of a field that nobody sets by a widget or an option.

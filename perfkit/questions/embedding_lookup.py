@@ -11,17 +11,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from perfkit import units
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.trial import Yielded
-from perfkit.errors import BadParameterError
-from perfkit.questions.base import Experiment, Range
+from perfkit.questions.base import Experiment, Range, check_fits
 from perfkit.questions.shared import keras, loops, tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
 
-# The rows of zeros and ones are held twice over.
-_FLOAT, _MOST_BYTES, _CLOSE = 4, 2_000_000_000, 1e-5
+_FLOAT, _CLOSE = 4, 1e-5
 
 
 def _one_hot(vectors: Any) -> Any:
@@ -63,12 +60,9 @@ class EmbeddingLookup(Experiment):
     def __post_init__(self) -> None:
         """Refuse a product that no memory holds."""
         super().__post_init__()
-        largest = _FLOAT * self.words * max(self.batch, self.width)
-        if largest > _MOST_BYTES:
-            raise BadParameterError(
-                f"one-hot rows or the table would take {units.size(largest)}; choose "
-                "fewer words, a smaller batch or a smaller width."
-            )
+        _, long, longest = sorted((self.words, self.batch, self.width))
+        choose = "fewer words, a smaller batch or a smaller width"
+        check_fits("one-hot rows, table or answer", _FLOAT * long * longest, choose)
 
     def make_variants(self) -> Mapping[str, Variant]:
         """The lookup is compared with the product."""
@@ -78,7 +72,7 @@ class EmbeddingLookup(Experiment):
         """Refuse variants that give other vectors than the table holds."""
         without_gpus()
         vectors, ids = self._draw()
-        exact = [vectors[int(word)].tolist() for word in ids]
+        exact = np.stack([vectors[word] for word in ids])
         answers = {name: make(vectors)(ids) for name, (make, _) in _LOOKUPS.items()}
         reason = "gives other vectors than the table holds"
         yield refusal(reason, answers, exact, atol=_CLOSE)
@@ -89,8 +83,7 @@ class EmbeddingLookup(Experiment):
 
     def _run(self, name: str) -> Iterator[Yielded]:
         (make, _), (vectors, ids) = _LOOKUPS[name], self._draw()
-        look_up = functools.partial(make(vectors), ids)
-        yield from repeated(look_up, len(ids), loops.wait)
+        yield from repeated(functools.partial(make(vectors), ids), len(ids), loops.wait)
 
     def _draw(self) -> tuple[Any, Any]:
         draw = np.random.default_rng(0)

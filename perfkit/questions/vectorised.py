@@ -14,7 +14,7 @@ import numpy as np
 
 from perfkit.engine.measurement import Measurement, Variant
 from perfkit.engine.trial import Yielded
-from perfkit.questions.base import Experiment, Range
+from perfkit.questions.base import Experiment, Range, check_fits
 from perfkit.questions.shared import tf
 from perfkit.questions.shared.benchmark import repeated, without_gpus
 from perfkit.questions.shared.verdicts import Race, Ways, choices_of, raced, refusal
@@ -66,6 +66,12 @@ class Vectorised(Experiment):
     name = "vectorised"
     baseline = "row loop"
     choices: ClassVar = choices_of(_SUMS)
+
+    def __post_init__(self) -> None:
+        """Refuse a table that no memory holds."""
+        super().__post_init__()
+        # In float64.
+        check_fits("the table", 8 * self.rows * self.columns, "fewer rows or columns")
 
     def make_variants(self) -> Mapping[str, Variant]:
         """Each is compared with the loop over rows."""

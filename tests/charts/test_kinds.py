@@ -62,18 +62,14 @@ CLOCK = "seconds since the start of the run"
         ("rates", finding(noise_floor=None), (), "noise"),
         ("rates", finding(**WRONG), (*WHY, "was not run: it has no GPU"), "\0"),
         ("ratios", finding(FOUR), ("faster", "slower", "no difference shown"), "\0"),
+        ("ratios", finding({"naive": 50.0, "fast": 9e4}), (f"1,000{X}",), "e+03"),
         # Of a guess the line or, where that is far off or is no ratio, the words.
         ("rates", finding(guess="2x"), ("dotted: your guess",), "\0"),
         ("rates", finding(guess="99x"), ("your guess: 99x",), "dotted"),
         ("timeline", finding(), (CONTROL, CLOCK, "other programs 0.4"), "\0"),
         ("timeline", finding(), ("speed, and never below 80 %. Heat",), "\0"),
-        *(
-            ("timeline", finding(samples=ONE_GPU, machine=A4000), (text,), "\0")
-            for text in (
-                "GPU busy",
-                "GPU 0 was slowed: too hot, slowed by the hardware",
-            )
-        ),
+        ("timeline", finding(samples=ONE_GPU, machine=A4000),
+         ("GPU busy", "GPU 0 was slowed: too hot, slowed by the hardware"), "\0"),
         ("waits", finding({"naive": 1.0}), ("naive: waiting for input 40 %",), "\0"),
         ("waits", finding({"naive": 1.0}, rounds=0, extra=(SILENT,)),
          ("Nothing was measured that this chart shows.",), "\0"),
@@ -87,8 +83,7 @@ def test_each_chart_says_what_it_shows(kind, made, said, unsaid):
 
 
 def test_rates_and_ratios_stand_where_the_axis_says():
-    figure = gallery.rates(finding())
-    at = dict(texts(figure))
+    at = dict(texts(figure := gallery.rates(finding())))
     pixels = (at["1,500"] - at["500"]) / 1000
     marks = [e for e in elements(figure, "use") if "stroke:#" in e.get("style", "")]
     where = {round(float(mark.get("x")), 1) for mark in marks}

@@ -25,7 +25,7 @@ from perfkit.engine.launcher import _OURS as OURS
 from perfkit.engine.launcher import Launcher, Started, launcher
 from perfkit.engine.live import LiveTrial
 from perfkit.engine.trial import Limits
-from perfkit.errors import RunError
+from perfkit.errors import BadParameterError, RunError
 from tests.engine import trials, workloads
 from tests.engine.scripted import Seconds
 
@@ -49,6 +49,12 @@ def start(request):
         running.kill("stopped", "the test is over")
     if request.param == "host":
         by.close()
+
+
+def test_what_cannot_travel_is_refused_in_a_sentence(start):
+    lock = threading.Lock()
+    with pytest.raises(BadParameterError, match="lock' object"):
+        start(lambda: iter([lock]))
 
 
 def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
@@ -146,12 +152,11 @@ def test_a_real_trial_that_was_stopped_shows_no_rate_of_that_time(start):
     while len(live.costs) < known + 3:
         live.listen(0.1)
     live.end()
-    trial = live.record()
     stood = next(iter(running.stood.items()))
     begin, end = ((at - running.started_ns) / 1e9 for at in stood)
     over = [
         examples
-        for (before, _), (at, examples) in itertools.pairwise(trial.ticks)
+        for (before, _), (at, examples) in itertools.pairwise(live.record().ticks)
         if before < end and begin < at and at - before > 1
     ]
     assert over
@@ -407,8 +412,7 @@ _LOSES = """
 )
 def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(tmp_path):
     done = trials.program(_LOSES, TMPDIR=str(tmp_path))
-    lost = "crashed lost the process that started it"
-    said = [lost, measure_launcher._LOST, "None"]
+    said = ["crashed lost the process that started it", measure_launcher._LOST, "None"]
     assert done.stdout.splitlines() == said, done.stderr
     assert trials.are_gone(trials.family())
     assert left_in(tmp_path) == []

@@ -1,8 +1,10 @@
 import dataclasses
 import json
 import os
+import subprocess
 import types
 from operator import attrgetter
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -25,6 +27,7 @@ CARD, DRIVER = Gpu(name="NVIDIA H200"), Driver(version="570.133.20")
 UNLOADED = {"driver": (Driver(problem="not loaded"), (), "Restart.")}
 NAMELESS = {"proc/cpuinfo": "processor\t: 0\nCPU part\t: 0xd40\n"}
 NO_CARD = "No NVIDIA card is on the bus, so its driver has nothing to load."
+SUPPLY = "sys/class/power_supply/hidpp_battery_0"
 NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
 
 
@@ -64,6 +67,13 @@ NO_BUS = {path: text for path, text in computer().items() if "pci" not in path}
           "load.others": 3.0, "load.top": (Busy(program="chrome", cores=3.0),),
           "load.on_battery": True, "software.platform": "linux",
           "software.build": "cuda", "software.cuda": "12.5.1"}),
+        # The battery of a mouse feeds no computer.
+        *[(computer() | {f"{SUPPLY}/type": "Battery", f"{SUPPLY}/scope": scope},
+           {"system": System(on_battery=True)}, {"load.on_battery": told})
+          for scope, told in (("Device", None), ("System", True))],
+        # Graphics are left out of a name, whose slash begins no path.
+        *[(computer(model=f"AMD Ryzen 7 7840HS {graphics} Graphics"), {},
+           {"cpu": "AMD Ryzen 7 7840HS"}) for graphics in ("w/ Radeon", "with Radeon")],
         # A processor without a model name has some name.
         (computer() | NAMELESS, {"calls_itself": {"processor": "aarch64"}},
          {"cpu": "aarch64"}),
@@ -75,12 +85,19 @@ def test_a_computer_is_read_from_proc_and_sys(tmp_path, files, more, told):
     assert decode(encode(found), type=Machine) == found
 
 
+SILENT = subprocess.TimeoutExpired("sysctl", 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "cpu"), [(Mock(stdout=b"Apple M3\n"), "Apple M3"), (SILENT, "arm")]
+)
 @pytest.mark.fault("doctor", "no /proc", sees="The doctor uses other sources instead.")
-def test_a_system_without_proc_is_still_described(tmp_path):
+def test_a_system_without_proc_is_still_described(tmp_path, monkeypatch, told, cpu):
+    monkeypatch.setattr(subprocess, "run", Mock(side_effect=[told]))
     mac = {"system": "Darwin", "mac_ver": ("15.1", (), ""), "processor": "arm"}
     small = System(cores=4, gigabytes=8, free=5)
     found = described(tmp_path, {}, system=small, packages={}, calls_itself=mac)
-    assert (found.cpu, found.system, found.cores) == ("arm", "macOS 15.1", 4)
+    assert (found.cpu, found.system, found.cores) == (cpu, "macOS 15.1", 4)
     assert (found.memory, found.load.memory_free) == (8 * 10**9, 5 * 10**9)
     assert found.processor.physical_cores == 2
     assert (found.software.platform, found.software.build) == ("macos", "none")
@@ -91,23 +108,14 @@ def test_no_machine_tells_whose_it_is(tmp_path):
     files = computer(model="Xeon of ada on engine") | {
         "proc/self/cgroup": "0::/user.slice/ada.slice\n"
     }
-    variables = {
-        "HOME": "/home/ada",
-        "USER": "ada",
-        "HOSTNAME": "engine.example.org",
-        "LD_LIBRARY_PATH": "/home/ada/cuda:/usr/local/cuda-12/lib64",
-        "XLA_FLAGS": "--xla_dump_to=/home/ada/dump on engine",
-        "TF_CPP_VMODULE": "byron=1",
-    }
-    programs = {"ada-backup": 3.0, "/home/ada/x": 2.0, "engined": 1.0}
-    found = described(
-        tmp_path,
-        files,
-        variables,
-        names=("byron",),
-        packages=tensorflow(version="2.21.0+ada") | trees.package("numpy", "2.4+byron"),
-        system=System(programs=programs),
-    )
+    variables = {"HOME": "/home/ada", "USER": "ada", "HOSTNAME": "engine.example.org"}
+    variables |= {"LD_LIBRARY_PATH": "/home/ada/cuda:/usr/local/cuda-12/lib64"}
+    variables |= {"XLA_FLAGS": "--xla_dump_to=/home/ada/dump on engine"}
+    variables |= {"TF_CPP_VMODULE": "byron=1"}
+    packages = tensorflow(version="2.21.0+ada") | trees.package("numpy", "2.4+byron")
+    system = System(programs={"ada-backup": 3.0, "/home/ada/x": 2.0, "engined": 1.0})
+    told = {"names": ("byron",), "packages": packages, "system": system}
+    found = described(tmp_path, files, variables, **told)
     text = json.dumps(dataclasses.asdict(found))
     assert "backup" in text
     for private in ("ada", "byron", "engine", "home", str(tmp_path)):
@@ -139,6 +147,8 @@ DRIVE = ("/mnt/c", "9p", "rw,dirsync,aname=drvfs;path=C:\\;uid=1000")
         # The deepest counts, and a name that begins alike is another place.
         ([ROOT, DRIVE, ("/mnt/c/my disk", "exfat", "rw")], "exfat", False),
         ([ROOT, ("/mnt/c/my", "nfs4", "rw")], "ext4", False),
+        # Of two at one place the last is seen.
+        ([("/mnt", "autofs", ""), ("/mnt", "nfs4", "rw")], "nfs4", False),
         ([], None, False),
     ],
 )

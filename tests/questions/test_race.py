@@ -60,6 +60,13 @@ def test_a_single_variant_wins_nothing_and_it_is_said_what_failed():
     assert (found.winner, found.sure) == ("", "not known yet")
     assert found.much.endswith('; the run does not show whether "old" is slower.')
     assert verdict({"old": 100}, extra=(crash,)).next.startswith("Trials failed")
+    # What may not be chosen is told all the same.
+    apart = verdict({"old": 100, "apart": 50, "more": 70})
+    assert apart.headline.startswith("apart against old: 0.50× (")
+    assert apart.because[0].startswith("more against old: 0.70× (")
+    assert (apart.winner, apart.sure, apart.next) == ("", "sure", "")
+    lost = verdict({"old": 100, "apart": 50}, extra=(crash,))
+    assert lost.headline == 'Only "old" could be timed.'
 
 
 @pytest.mark.parametrize(
@@ -103,9 +110,8 @@ def wins(truth, seed):
 
 def test_an_early_end_makes_nothing_up_and_saves_time(monkeypatch):
     monkeypatch.setattr("perfkit.engine.rounds.Run._room_for_another", lambda *_: True)
-    same = [wins(1.0, seed)[0] for seed in range(8)]
     faster = [wins(1.6, seed) for seed in range(8)]
-    assert sum(same) <= 1
+    assert sum(wins(1.0, seed)[0] for seed in range(8)) <= 1
     assert sum(won for won, _ in faster) >= 7
     assert statistics.median(spent for _, spent in faster) < 30
 
@@ -115,8 +121,9 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
     found = verdict({"old": 100, "new": other})
     assert (found.winner, found.edits, found.sure) == ("", (), "sure")
     assert found.headline == 'Keep "old": nothing else is shown to be faster.'
-    # One round is never sure of that.
-    assert verdict({"old": 100, "new": 50}, rounds=1).sure == "likely"
+    # One round is never sure of that, nor is a run that lost a choice.
+    for less in ({"rounds": 1}, {"extra": (failed("third", "crashed", ""),)}):
+        assert verdict({"old": 100, "new": 50}, **less).sure == "likely"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +131,9 @@ def test_a_baseline_that_nothing_beats_is_kept(other):
 )
 def test_noise_is_no_reason_to_keep_anything(other, noise, rounds):
     found = verdict({"old": 100, "new": other}, noise=noise, rounds=rounds)
-    assert (found.winner, found.sure) == ("", "not known yet")
-    assert (
-        found.headline
-        == 'This run does not show whether anything is faster than "old".'
-    )
-    assert found.next == ""
+    assert (found.winner, found.sure, found.next) == ("", "not known yet", "")
+    said = 'This run does not show whether anything is faster than "old".'
+    assert found.headline == said
 
 
 @pytest.mark.parametrize("noise", [0.5, 1.5, 3.0])

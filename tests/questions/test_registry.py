@@ -1,6 +1,7 @@
 import pickle
 import re
 
+import numpy as np
 import pytest
 
 import perfkit.questions
@@ -31,6 +32,8 @@ def test_a_wrong_name_is_refused_with_the_one_that_was_meant(name, meant):
 def test_a_wrong_parameter_is_refused_with_what_is_right(napping, wrong, why):
     with pytest.raises(BadParameterError, match=why):
         experiment("napping", **wrong)
+    for whole in (np.int64(32), 32.0):
+        assert type(experiment("napping", batch=whole).batch) is int
 
 
 @pytest.mark.parametrize("name", list(experiments()))

@@ -39,8 +39,13 @@ def test_what_gives_a_wrong_answer_or_fits_in_no_memory_is_refused(monkeypatch):
     monkeypatch.setitem(lookups._LOOKUPS, "lookup", wrong)
     (note,) = experiment("embedding-lookup").prepare()
     assert note.value == {"lookup": "gives other vectors than the table holds"}
-    with pytest.raises(BadParameterError, match="would take 262 GB; choose fewer"):
-        experiment("embedding-lookup", words=1_000_000, batch=65_536)
+    for name, asked, size in (
+        ("embedding-lookup", {"words": 1_000_000, "batch": 65_536}, "262 GB"),
+        ("embedding-lookup", {"width": 4096, "batch": 65_536, "words": 2}, "1.07 GB"),
+        ("vectorised", {"rows": 1_000_000, "columns": 1000}, "8 GB"),
+    ):
+        with pytest.raises(BadParameterError, match=f"would take {size}; choose fewer"):
+            experiment(name, **asked)
 
 
 def test_a_lookup_that_wins_comes_with_the_line_to_type():

@@ -3,17 +3,10 @@
 from collections.abc import Iterator
 
 from perfkit import units
+from perfkit.machine import record
 from perfkit.machine.checks import base
 from perfkit.machine.checks.base import Check, fine, judge, say
-from perfkit.machine.record import (
-    BUSY,
-    Gpu,
-    Load,
-    Machine,
-    Processor,
-    chosen_gpus,
-    link_rate,
-)
+from perfkit.machine.record import BUSY, Gpu, Machine, chosen_gpus, link_rate
 
 
 def hidden(machine: Machine) -> Iterator[Check]:
@@ -25,7 +18,6 @@ def hidden(machine: Machine) -> Iterator[Check]:
 
 def kernels(machine: Machine) -> Iterator[Check]:
     """Machine code for this card, code that the driver must compile first, or none."""
-    version = base.tensorflow(machine)
     targets = machine.software.capabilities if machine.software else None
     if targets is None or base.built_for(machine) is None:
         return
@@ -37,7 +29,7 @@ def kernels(machine: Machine) -> Iterator[Check]:
     for name, capability, kind in cards:
         evidence = (
             f"{name} has compute capability {capability}; TensorFlow "
-            f"{version} holds {', '.join(targets)}."
+            f"{base.tensorflow(machine)} holds {', '.join(targets)}."
         )
         if kind == "native":
             title = "TensorFlow holds kernels for this GPU"
@@ -118,12 +110,17 @@ _ALL = 0.9
 def other_programs(machine: Machine) -> Iterator[Check]:
     """Another program holds much of the GPU's memory."""
     for place, name, gpu in base.seen_gpus(machine):
-        strangers = [holder for holder in gpu.holders or () if not holder.own]
+        holders, used_bytes = gpu.holders or (), gpu.memory_used
+        strangers = [holder for holder in holders if not holder.own]
+        sizes = [holder.memory for holder in holders]
+        # Programs that a container hides are in no list.
+        unseen = 0 if None in sizes else (used_bytes or 0) - sum(filter(None, sizes))
         # Whether the driver tells what others hold; else what is in use is theirs.
-        are_known = gpu.holders is not None and not any(
-            holder.own is None or holder.memory is None for holder in strangers
+        are_known = (
+            gpu.holders is not None
+            and unseen < _MUCH_UNKNOWN_MEMORY * (gpu.memory or 0)
+            and not any(one.own is None or one.memory is None for one in strangers)
         )
-        used_bytes = gpu.memory_used
         if are_known:
             used_bytes = sum(holder.memory or 0 for holder in strangers)
         if not gpu.memory or used_bytes is None:
@@ -131,12 +128,11 @@ def other_programs(machine: Machine) -> Iterator[Check]:
         share = used_bytes / gpu.memory
         names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
         by = f" by {names}" if names and are_known else ""
-        evidence = f"{name}: {units.percent(share)} of its memory is in use{by}."
         full = are_known and share >= _ALL
         yield judge(
             machine,
             "shared-gpu" if are_known else "used-gpu",
-            evidence,
+            f"{name}: {units.percent(share)} of its memory is in use{by}.",
             share >= (_MUCH_MEMORY if are_known else _MUCH_UNKNOWN_MEMORY),
             status="fail" if full else "warn",
             # Where next to nothing is left, TensorFlow does not start on the GPU.
@@ -158,11 +154,10 @@ def granted(machine: Machine) -> Iterator[Check]:
     """A container, a scheduler or an affinity grants fewer cores than there are."""
     share = machine.cores_granted / machine.cores
     words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
-    evidence = f"This process may use {words} ({machine.cpu})."
     yield judge(
         machine,
         "few-cores",
-        evidence,
+        f"This process may use {words} ({machine.cpu}).",
         share < _NEARLY_ALL,
         cost=0.6 * (1 - share),
         cores=words,
@@ -173,7 +168,7 @@ def granted(machine: Machine) -> Iterator[Check]:
 
 def busy(machine: Machine) -> Iterator[Check]:
     """Other programs keep cores busy that a training would use."""
-    load = machine.load or Load()
+    load = machine.load or record.Load()
     if load.others is None:
         return
     free = machine.cores - load.others
@@ -196,7 +191,7 @@ _FOLLOWS_LOAD = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 def saving(machine: Machine) -> Iterator[Check]:
     """A battery, or a setting, keeps the cores below their speed."""
-    processor = machine.processor or Processor()
+    processor = machine.processor or record.Processor()
     governor, driver = processor.governor, processor.frequency_driver
     if machine.load and machine.load.on_battery:
         yield say(machine, "battery", "The charger is not connected.")

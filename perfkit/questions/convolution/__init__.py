@@ -20,7 +20,7 @@ from perfkit.engine.trial import REFUSED, Note, Yielded
 from perfkit.errors import BadParameterError
 from perfkit.findings.reading import note_as
 from perfkit.findings.record import Fact, Verdict
-from perfkit.questions.base import Choice, Experiment, Range, select
+from perfkit.questions.base import Choice, Experiment, Range, check_fits, select
 from perfkit.questions.convolution import variants as ways
 from perfkit.questions.convolution.variants import BASELINE, VARIANTS, Method, Problem
 from perfkit.questions.shared.verdicts import Race, fact, quoted
@@ -28,8 +28,6 @@ from perfkit.questions.shared.verdicts import Race, fact, quoted
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]
 ARITHMETIC, MEMORY = "arithmetic limit", "memory limit"
-# Images, kernel and answer of one call; some variants hold them twice over.
-_MOST_BYTES = 1_000_000_000
 # A call is not timed if it takes more than this many calls of the baseline.
 _OF_BASELINE = 2.0
 
@@ -68,16 +66,10 @@ class Convolution(Experiment):
                 f"kernel is {self.kernel} and side is {self.side}; choose a kernel "
                 "that is no larger than the image."
             )
-        images, answer = (
-            self.side**2 * self.channels,
-            self.problem.out**2 * self.filters,
-        )
-        largest = ways.FLOAT * self.batch * max(images, answer)
-        if largest > _MOST_BYTES:
-            raise BadParameterError(
-                f"images or result would take {units.size(largest)}; choose a smaller "
-                "batch, side or number of channels."
-            )
+        images = self.side**2 * self.channels
+        largest = max(images, self.problem.out**2 * self.filters)
+        choose = "a smaller batch, side or number of channels"
+        check_fits("images or result", ways.FLOAT * self.batch * largest, choose)
 
     @property
     def problem(self) -> Problem:
@@ -127,7 +119,7 @@ class Convolution(Experiment):
         verdict = race.verdict(
             warnings=warnings, facts=(*held_up, *first_calls), next=_next(race, shares)
         )
-        if race.won or verdict.sure in ("not known yet", ""):
+        if race.won or len(race.runners) < 2 or verdict.sure in ("not known yet", ""):
             return verdict
         # What computes something else may be faster, and stands in the same table.
         equals = "no variant with the same result is shown to be faster"
@@ -149,8 +141,7 @@ class Convolution(Experiment):
         yield Variant(MEMORY, total, "A large sum: the speed limit of memory.")
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        call = self._methods[name].call(self.problem)
-        return ways.convolving(call, self.batch)
+        return ways.convolving(self._methods[name].call(self.problem), self.batch)
 
 
 Bound = Literal["compute", "memory", "overhead", "none", "unknown"]
@@ -196,11 +187,8 @@ def shares_of(measured: Measurement) -> dict[str, Shares]:
     A share is that of what a large matrix product reaches, of the memory's speed, or of
     a call that is left without work.
     """
-    rates = {
-        timing.variant: timing.rate
-        for timing in measured.timings
-        if timing.variant in (OWN, *VARIANTS)
-    }
+    timed = (one for one in measured.timings if one.variant in (OWN, *VARIANTS))
+    rates = {timing.variant: timing.rate for timing in timed}
     overheads = note_as(dict[str, float | None], measured.notes.get("overhead")) or {}
     result = dict[str, Shares]()
     for name in sorted(rates, key=rates.__getitem__, reverse=True):
@@ -226,8 +214,7 @@ def _next(race: Race, shares: Mapping[str, Shares]) -> str:
 def _held_up(name: str, near: Shares) -> Fact:
     """What holds a variant up, with the share of the limit that says so."""
     bound, label = bound_of(near), f"{quoted(name)} is"
-    share = near.get(bound)
-    if share is None:
+    if (share := near.get(bound)) is None:
         return Fact(label, _HELD_UP[bound])
     row = fact(label, share, units.percent)
     return replace(row, value=_HELD_UP[bound].format(row.value))

@@ -26,11 +26,6 @@ from perfkit.machine.nvml import gpus_here
 from perfkit.questions.base import Choice, Experiment, Range
 from perfkit.questions.shared import benchmark, keras, tf
 from perfkit.questions.shared.batches import Costs, Floats, fitted
-from perfkit.questions.shared.benchmark import (
-    can_keep_to_one_core,
-    sees_gpu,
-    without_gpus,
-)
 from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.loops import compiled, loop, step_of, wait
 from perfkit.questions.shared.models import Model
@@ -75,7 +70,7 @@ class Device:
 def _all_cores() -> None:
     for name in _HOLDS_BACK:
         os.environ.pop(name, None)
-    without_gpus()
+    benchmark.without_gpus()
 
 
 def _one_core() -> None:
@@ -84,14 +79,14 @@ def _one_core() -> None:
 
 
 def _gpu() -> None:
-    if not sees_gpu():
+    if not benchmark.sees_gpu():
         raise RunError("TensorFlow cannot use a GPU here.")
 
 
 ONE_CORE = Device("one core", CPU, _one_core, (benchmark.bind,))
 ALL_CORES = Device("all cores", CPU, _all_cores)
 # All cores again, by the name that they have beside a GPU.
-WHOLE_CPU = Device("CPU", CPU, _all_cores, (without_gpus,))
+WHOLE_CPU = Device("CPU", CPU, _all_cores, (benchmark.without_gpus,))
 A_GPU = Device("GPU", GPU, _gpu)
 
 
@@ -164,7 +159,7 @@ class CpuOrGpu(Experiment):
     narrowest: Annotated[int, Range(4, 8192, unit="units", help="Of a layer")] = 32
     widest: Annotated[int, Range(8, 16_384, unit="units", help="Of a layer")] = 2048
     widths: Annotated[
-        int, Range(2, 8, help="How many widths to time, ends included")
+        int, Range(3, 8, help="How many widths to time, ends included")
     ] = 4
     batch: Annotated[int, Range(8, 8192, unit="examples", help="In a batch")] = 64
 
@@ -177,6 +172,11 @@ class CpuOrGpu(Experiment):
             raise BadParameterError(
                 f"narrowest is {self.narrowest} and widest is {self.widest}; give a "
                 "widest above the narrowest."
+            )
+        if len(self.sizes) <= _FEWEST_WIDTHS:
+            raise BadParameterError(
+                f"Only {len(self.sizes) - 1} widths lie from {self.narrowest} to "
+                f"{self.widest}; give a wider range, because it takes three."
             )
 
     @property
@@ -202,12 +202,12 @@ class CpuOrGpu(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Count the cores; refuse a GPU that TensorFlow cannot use."""
-        if self._uses_gpu and not sees_gpu():
+        if self._uses_gpu and not benchmark.sees_gpu():
             raise RunError(
                 "TensorFlow cannot use the GPU here; `perfkit doctor` says why, and "
                 "`devices=cores` compares cores instead"
             )
-        without_gpus()
+        benchmark.without_gpus()
         yield Note(CORES, benchmark.granted())
 
     def result(self, measured: Measurement) -> "Result":
@@ -284,15 +284,13 @@ class CpuOrGpu(Experiment):
 
     @property
     def _pair(self) -> tuple[Device, Device]:
-        if self._uses_gpu:
-            return WHOLE_CPU, A_GPU
-        return ONE_CORE, ALL_CORES
+        return (WHOLE_CPU, A_GPU) if self._uses_gpu else (ONE_CORE, ALL_CORES)
 
     def _on_both(self, size: Size) -> Iterator[Variant]:
         model, before = dense(size.width), ""
         for device in self._pair:
             name, why_not = name_of(device.name, size.name, size.batch), ""
-            if device is ONE_CORE and not can_keep_to_one_core():
+            if device is ONE_CORE and not benchmark.can_keep_to_one_core():
                 why_not = "needs a system that lets a process keep to one core"
             elif device is ALL_CORES and benchmark.granted() < 2:
                 why_not = "needs more than the one core that this process may use"
@@ -452,9 +450,8 @@ def _headline(
     if crossing.kind == "never":
         return f"Stay on {first}: {second} would bring too little."
     if crossing.kind == "from":
-        below = "; below that is not known yet"
-        if crossing.is_known:
-            below = f", on {first} below"
+        unknown = "; below that is not known yet"
+        below = f", on {first} below" if crossing.is_known else unknown
         return f"Train on {second} {crossing.place}{below}."
     if not paying:
         return f"This run does not show whether to train on {second}."

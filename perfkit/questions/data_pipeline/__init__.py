@@ -26,17 +26,9 @@ from perfkit.findings.standing import LIMITS, time_shares
 from perfkit.machine import limits
 from perfkit.questions import unknown
 from perfkit.questions.base import Choice, Experiment, Folder, Range
+from perfkit.questions.data_pipeline import variants as ways
 from perfkit.questions.data_pipeline import work
-from perfkit.questions.data_pipeline.variants import (
-    CHOICES,
-    DECODE_LIMIT,
-    GROUPS,
-    SYNTHETIC,
-    VARIANTS,
-    differences,
-    stage_seconds,
-    why_not,
-)
+from perfkit.questions.data_pipeline.variants import DECODE_LIMIT, SYNTHETIC, VARIANTS
 from perfkit.questions.data_pipeline.work import BASELINE, PARTS, Method, Task, takes
 from perfkit.questions.shared import benchmark, cache, decoding
 from perfkit.questions.shared import images as shared_images
@@ -44,7 +36,7 @@ from perfkit.questions.shared.code import code_of
 from perfkit.questions.shared.images import look_at, recall
 from perfkit.questions.shared.verdicts import Race, quoted
 
-_VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
+_VARIANTS = (*ways.GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
 Function = Callable[..., Any]
 
@@ -72,7 +64,7 @@ class DataPipeline(Experiment):
 
     name = "data-pipeline"
     baseline = BASELINE
-    choices = CHOICES
+    choices = ways.CHOICES
     # Returns a data set without an end, of batches of images and labels. It is handed
     # what its arguments are named after: ``files`` (path, label and random numbers of
     # each image, without an end), ``example`` (reads, decodes and augments one),
@@ -126,14 +118,14 @@ class DataPipeline(Experiment):
             if form:
                 yield from shared_images.make_records(images, form)
         yield Note("progress", "Checking that all variants give the same images")
-        task = Task(images=images, side=self.image_side, batch=4)
-        yield Note("stages", stage_seconds(task))
+        batch = min(4, len(images.paths))
+        task = Task(images=images, side=self.image_side, batch=batch)
+        yield Note("stages", ways.stage_seconds(task))
         methods = self._methods
         if OWN in methods:
-            wrong = why_not(methods.pop(OWN), task)
+            wrong = ways.why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
-        differ = differences(methods.values(), task)
-        for name, difference in differ.items():
+        for name, difference in ways.differences(methods.values(), task).items():
             raise RunError(
                 f"{name!r} gives other images than the rest: {difference}. Its speed "
                 "would mean nothing, so perfkit times nothing."
@@ -147,17 +139,15 @@ class DataPipeline(Experiment):
         """Which of the pipelines that may be advised is fastest."""
         subject = "The pipeline" if self.feeding == "alone" else "This training"
         barred = {
-            method.name
-            for method in VARIANTS.values()
-            if method.excluded or _too_large(measured, method)
+            n for n, m in VARIANTS.items() if m.excluded or _too_large(measured, m)
         }
-        choices = {n: choice for n, choice in CHOICES.items() if n not in barred}
+        choices = {n: choice for n, choice in ways.CHOICES.items() if n not in barred}
         return Race(measured, choices, "images", subject)
 
     @property
     def _names(self) -> tuple[str, ...]:
         words = self.variants.split(",")
-        return tuple(name for word in words for name in GROUPS.get(word, (word,)))
+        return tuple(name for word in words for name in ways.GROUPS.get(word, (word,)))
 
     @property
     def _methods(self) -> dict[str, Method]:

@@ -65,15 +65,19 @@ class Race:
     @cached_property
     def runners(self) -> tuple[str, ...]:
         """The choices that were timed."""
-        names = {timing.variant for timing in self.measured.timings}
-        return tuple(name for name in self.choices if name in names)
+        return tuple(name for name in self.choices if self.measured.timing(name))
+
+    @property
+    def _untimed(self) -> set[str]:
+        """The choices of which no rate is known though they were asked for."""
+        asked = {v.name for v in self.measured.variants if not v.unavailable}
+        asked |= {trial.variant for trial in self.measured.trials}
+        return (self.choices.keys() & asked) - {*self.runners}
 
     @cached_property
     def ranked(self) -> tuple[Timing, ...]:
         """The fastest that was timed, then those it is not shown to beat."""
-        if not self.runners:
-            return ()
-        return self.measured.fastest(self.runners)
+        return self.measured.fastest(self.runners) if self.runners else ()
 
     @cached_property
     def compared(self) -> Comparison | None:
@@ -99,12 +103,9 @@ class Race:
         None leads it that is too noisy to say: that may be faster by far.
         """
         best = self.compared if self.won else None
-        return (
-            best is not None
-            and best.sure == "sure"
-            and best.low >= WORTH_KNOWING
-            and all(rival.ratio <= best.ratio for rival in self._leaders)
-        )
+        if best is None or best.sure != "sure" or best.low < WORTH_KNOWING:
+            return False
+        return all(rival.ratio <= best.ratio for rival in self._leaders)
 
     @property
     def is_open(self) -> bool:
@@ -152,11 +153,16 @@ class Race:
         """
         only = f"Only {quoted(self.runners[0])}" if self.runners else "Nothing"
         broken = any(trial.has_failed for trial in self.measured.trials)
-        verdict = Verdict(
-            headline=f"{only} could be timed.", next=_BROKEN if broken else _SHORT
-        )
+        then = _BROKEN if broken else _SHORT
+        verdict = Verdict(headline=f"{only} could be timed.", next=then)
+        compared = self.measured.comparisons if len(self.choices) > 1 else ()
         if len(self.runners) > 1:
             verdict = self._won(warnings) if self.won else self._not_won()
+        elif compared and not self._untimed:
+            # Nothing else may be chosen of what was asked for.
+            first, *rest = (f"{comparison}." for comparison in compared)
+            sure = compared[0].sure
+            verdict = Verdict(headline=first, sure=sure, because=tuple(rest))
         return replace(
             verdict,
             facts=facts,
@@ -198,6 +204,8 @@ class Race:
         headline = f"Keep {base}: nothing else is shown to be faster."
         rivals = self._against_baseline(self.runners)
         sure = compared.sure if compared else sure_of_all(rivals)
+        if sure == "sure" and self._untimed:
+            sure = "likely"
         if self.is_open or unknown:
             headline = f"This run does not show whether anything is faster than {base}."
             sure = "not known yet"
@@ -286,8 +294,7 @@ def failures(measured: Measurement) -> tuple[str, ...]:
         for trial in measured.trials
         if trial.outcome not in ("completed", "stopped") and not trial.is_try
     }
-    unavailable = {v.name: v.unavailable for v in measured.variants if v.unavailable}
-    ends = ended | unavailable
+    ends = ended | {v.name: v.unavailable for v in measured.variants if v.unavailable}
     return tuple(f"{quoted(name)} {end.rstrip('.')}." for name, end in ends.items())
 
 

@@ -136,6 +136,8 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
           for facts in ({"own": None, "memory": 15 * GB}, {"memory": None})
           for used, taken, result in (
               (5, 31, "shared-gpu:ok"), (15, 94, "used-gpu:warn"))],
+        # A container may hide who holds it.
+        (held(python(1), memory_used=15 * GB), "used-gpu:warn", ": 94 % of its memory"),
         # Where the driver names nobody more is allowed for.
         (hidden(5 * GB), "shared-gpu:ok"),
         (hidden(9 * GB), "used-gpu:warn",
@@ -147,16 +149,12 @@ test_a_card_is_judged_by_what_is_known_of_it = by_rule({
 
 @pytest.mark.parametrize(
     ("machine", "number"),
-    [
-        (WITH, 0),
-        (visible("1", card(), card()), 1),
-        (visible("1", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), 1),
-        # The numbers of unlike cards are CUDA's own.
-        (visible("1", card(), MAXWELL), None),
-        (visible("GPU-1234", card(), card()), None),
-        (WITHOUT, None),
-    ],
-)
+    [(WITH, 0), (WITHOUT, None), (visible("1", card(), card()), 1),
+     (visible("1", card(), MAXWELL, CUDA_DEVICE_ORDER="PCI_BUS_ID"), 1),
+     # The numbers of unlike cards are CUDA's own.
+     (visible("1", card(), MAXWELL), None),
+     (visible("GPU-1234", card(), card()), None)],
+)  # fmt: skip
 def test_the_first_card_that_programs_see_is_the_one_that_computes(machine, number):
     card = None if number is None else machine.gpus[number]
     assert computing(machine.gpus, machine.environment) is card
@@ -211,14 +209,9 @@ test_cores_memory_and_disk_are_judged_by_what_is_known_of_them = by_rule({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        changed(WITH, processor=None, load=None, disk=None, start=None),
-        changed(WITH, processor=Processor(), load=Load(), disk=None, start=None),
-    ],
-)
-def test_what_was_not_looked_at_is_not_told(machine):
+@pytest.mark.parametrize(("cores", "load"), [(None, None), (Processor(), Load())])
+def test_what_was_not_looked_at_is_not_told(cores, load):
+    machine = changed(WITH, processor=cores, load=load, disk=None, start=None)
     rules = hardware.busy, hardware.saving, hardware.windows_drive, *software.START
     assert [check for rule in rules for check in rule(machine)] == []
     # Memory is judged by what there is.
@@ -367,13 +360,8 @@ test_a_start_is_judged_by_what_is_known_of_it = by_rule({
 
 @pytest.mark.parametrize(
     ("machine", "fails"),
-    [
-        (WITH, []),
-        (WITHOUT, []),
-        (saying(), ["unseen-gpu"]),
-        (HIDDEN, ["hidden-gpu"]),
-        (changed(saying(), software={"build": "cpu"}), ["cpu-only-build"]),
-    ],
-)
+    [(WITH, []), (WITHOUT, []), (saying(), ["unseen-gpu"]), (HIDDEN, ["hidden-gpu"]),
+     (changed(saying(), software={"build": "cpu"}), ["cpu-only-build"])],
+)  # fmt: skip
 def test_that_tensorflow_finds_no_gpu_is_not_told_beside_its_cause(machine, fails):
     assert [c.id for c in checks(machine) if c.status == "fail"] == fails

@@ -29,10 +29,11 @@ def test_with_a_gpu_the_whole_cpu_is_held_against_it(gpus):
 
 
 def test_what_cannot_be_asked_or_used_is_said_before_the_run(gpus, monkeypatch):
-    with pytest.raises(BadParameterError, match="widest above the narrowest"):
-        CpuOrGpu(narrowest=8, widest=8)
+    for low, high, widths in ((8, 8, 4), (32, 36, 4), (32, 2048, 2)):
+        with pytest.raises(BadParameterError, match=r"give a (number from 3|wide)"):
+            CpuOrGpu(narrowest=low, widest=high, widths=widths)
     gpus(1)
-    monkeypatch.setattr(cpu_or_gpu, "sees_gpu", lambda: False)
+    monkeypatch.setattr(cpu_or_gpu.benchmark, "sees_gpu", lambda: False)
     with pytest.raises(RunError, match="devices=cores"):
         list(experiment("cpu-or-gpu").prepare())
 
@@ -73,7 +74,7 @@ def test_noise_and_too_few_widths_leave_it_open():
 
 
 def test_a_short_run_ends_with_a_verdict(tmp_path, gpus):
-    asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
+    asked = CpuOrGpu(narrowest=4, widest=64, widths=3, batch=8)
     found = run(asked, budget=8, folder=tmp_path)
     completed = {t.variant for t in found.trials if t.outcome == "completed"}
     assert {*asked.make_variants()} <= completed

@@ -35,11 +35,8 @@ verdict = sayings("data-pipeline")
 
 def test_a_way_stands_against_the_one_it_changes_and_says_what_else_it_changes():
     variants = DataPipeline(variants="parallel map,prefetch,cache").make_variants()
-    against = {name: one.against for name, one in variants.items()}
-    assert against == {
-        **{"naive map": "naive map", "parallel map": "naive map"},
-        **{"prefetch": "parallel map", "cache": "prefetch"},
-    }
+    against = [one.against for one in variants.values()]
+    assert against == ["naive map", "naive map", "parallel map", "prefetch"]
     single = DataPipeline(variants="cache").make_variants()["cache"]
     assert single.against == "naive map"
     assert single.changes.endswith('On top of "prefetch".')
@@ -53,10 +50,7 @@ def test_a_side_that_no_photograph_has_is_refused_before_anything_is_made(tmp_pa
 
 @pytest.mark.parametrize(
     ("loud", "more"),
-    [
-        *((name, {}) for name in ("naive as written", "synthetic")),
-        *((CONTROL, {}), ("cache", MANY)),
-    ],
+    [("naive as written", {}), ("synthetic", {}), (CONTROL, {}), ("cache", MANY)],
 )
 def test_what_is_no_way_to_feed_or_holds_too_much_never_wins(loud, more):
     assert verdict(measured(FED | {loud: 9000}, **more)).winner == "prefetch"
@@ -90,17 +84,16 @@ def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(
 ):
     # A folder of one's own, of which one image is broken.
     folder = shutil.copytree(photos, tmp_path / "photos")
-    whole = next(folder.rglob("*.jpg")).read_bytes()
-    (folder / "class-1" / "broken.jpg").write_bytes(whole[:9000])
+    part = next(folder.rglob("*.jpg")).read_bytes()[:9000]
+    (folder / "class-1" / "broken.jpg").write_bytes(part)
     ways = "prefetch,cache,tfrecord jpeg"
     asked = DataPipeline(images=str(folder), image_side=64, batch=4, variants=ways)
     small_run = run(asked, budget=8, folder=tmp_path / "findings")
     ended = [(trial.variant, trial.outcome) for trial in small_run.trials]
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
-    assert {one for one, outcome in ended if outcome == "completed"} == {
-        *("naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL)
-    }
+    whole = {one for one, outcome in ended if outcome == "completed"}
+    assert whole == {"naive map", "prefetch", "cache", "tfrecord jpeg", CONTROL}
     images = small_run.notes["images"]
     assert (images["count"], images["found"], images["classes"]) == (12, 13, 3)
     assert images["skipped_names"] == ["broken.jpg"]
@@ -116,3 +109,7 @@ def test_a_run_completes_and_tells_its_waits_and_what_was_left_out(
     assert all(0 <= wait <= length for wait, length in zip(waits, lengths, strict=True))
     assert sum(waits) > 0
     assert trial.notes["where"]["batch"] == "CPU:0"
+    # Three images are enough to compare what the ways give.
+    for path in sorted(folder.rglob("*.jpg"))[3:]:
+        path.unlink()
+    assert list(asked.prepare())
