@@ -107,7 +107,8 @@ def executed(path):
 
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(path.with_name("photos.py"), folder)
+        for file in path.parent.glob("*.py"):
+            shutil.copy(file, folder)
         began = time.monotonic()
         resources = {"metadata": {"path": folder}}
         NotebookClient(notebook, timeout=1800, resources=resources).execute()

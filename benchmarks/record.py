@@ -11,6 +11,7 @@ told otherwise.
 import argparse
 import ast
 import contextlib
+import importlib.util
 import linecache
 import re
 import sys
@@ -43,8 +44,21 @@ ASKING = tuple(
 )
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
 BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
+
+
+def lazily(name):
+    """A module beside the notebooks, which is loaded where somebody uses it."""
+    spec = importlib.util.spec_from_file_location(
+        name, NOTEBOOKS[0].with_name(f"{name}.py")
+    )
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 # Nothing of them is used here, so they need not be loaded.
-UNUSED = {"keras": keras, "tf": tf}
+UNUSED = {"keras": keras, "tf": tf, "parts": lazily("parts")}
 
 
 @dataclass(frozen=True)

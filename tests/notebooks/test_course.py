@@ -67,11 +67,7 @@ def test_every_numbered_exercise_has_a_folded_answer(path):
         assert numbers == list(range(1, len(asked) + 1))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in NOTEBOOKS if path.stem != "12_claims"],
-    ids=lambda path: path.stem,
-)
+@every_notebook
 def test_code_is_written_as_in_a_file_of_ones_own(path):
     names = {
         alias.name if isinstance(node, ast.Import) else node.module

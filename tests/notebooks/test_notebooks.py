@@ -20,7 +20,7 @@ from perfkit.training.diagnose.diagnose import LEAST_BUDGET_S
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
-PHOTOS = ROOT / "notebooks" / "photos.py"
+BESIDE = sorted(ROOT.glob("notebooks/*.py"))
 COLAB = ROOT / "binder" / "colab.ipynb"
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
@@ -76,7 +76,8 @@ def executed(tmp_path_factory):
 
 def run_in(folder, notebook):
     """The notebook with what its cells gave in this folder."""
-    shutil.copy(PHOTOS, folder)
+    for file in BESIDE:
+        shutil.copy(file, folder)
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=500, resources=resources).execute()
     return notebook
@@ -164,7 +165,8 @@ def test_a_notebook_shows_recordings_from_top_to_bottom(path, tmp_path, replayin
 
 def replay(notebook, folder, kernel):
     """The notebook with what its cells gave in this folder, after others."""
-    shutil.copy(PHOTOS, folder)
+    for file in BESIDE:
+        shutil.copy(file, folder)
     # TensorFlow stays loaded, here and where trials start; of names nothing is left.
     notebook.cells.insert(0, nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}"))
     client = NotebookClient(notebook, timeout=500, km=kernel)
@@ -197,7 +199,7 @@ def test_the_first_notebook_names_lines_then_races_one_away(executed):
     (file,) = folder.glob("perfkit-findings/account*.json")
     account = load(file)
     page = shown(notebook)
-    assert html.escape(account.lines[0].code) in page
+    assert account.lines[0].code.strip() in html.unescape(page)
     assert html.escape(race.verdict.headline) in page
     # The live displays go when the runs end: the answers alone are left.
     told = [o.data for o in outputs(notebook) if o.output_type == "display_data"]
@@ -242,7 +244,7 @@ def test_the_first_code_cell_holds_the_imports(path):
     made = [node for node in body if isinstance(node, kinds)]
     imports = [getattr(node, "module", node.names[0].name) for node in made]
     # A reader's own charts are drawn with seaborn; code as found has a clock and NumPy.
-    known = {"seaborn", "numpy", "time", "keras", "tensorflow", "IPython"}
+    known = {"seaborn", "numpy", "time", "keras", "tensorflow", "IPython", "parts"}
     assert {name.partition(".")[0] for name in imports} - known == {"perfkit"}
     tops = (ast.parse(cell.source).body for cell in others)
     assert not any(isinstance(node, kinds) for body in tops for node in body)

@@ -1,8 +1,4 @@
-"""The networks that questions train, data to learn from, and parts for notebooks.
-
-A notebook hands over the parts, so that what its reader is to change, and nothing
-else, is written in its cells.
-"""
+"""The networks that questions train, and data to learn from."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perfkit.questions.shared import keras, layers, tf
+from perfkit.questions.shared import keras, layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,94 +129,3 @@ def _patterns(model: Model) -> NDArray[Any]:
     for axis, pixels in enumerate(model.shape[:2] if tail else (), start=1):
         patterns = np.repeat(patterns, pixels // _COARSE, axis=axis)
     return patterns * (_STRENGTH / math.sqrt(math.prod(model.shape)))
-
-
-_PICTURES, _CLASSES = 2048, 10
-# So many are drawn and encoded; the rest are those again.
-_DIFFERENT = 16
-_SIDE = 224
-# Most sentences are short and a few are long: words of the longest, and the mean.
-_SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
-
-
-def pictures() -> tf.data.Dataset:
-    """A data set of JPEG files in memory, each with its label; none is decoded yet."""
-    order = np.arange(_PICTURES) % _DIFFERENT
-    files = tf.constant([smooth_jpeg(seed) for seed in range(_DIFFERENT)])
-    labels = order % _CLASSES
-    return tf.data.Dataset.from_tensor_slices((tf.gather(files, order), labels))
-
-
-def smooth_jpeg(seed: int) -> bytes:
-    """Encode smooth noise, which takes about as long to decode as a photograph."""
-    rough = np.random.default_rng(seed).random((_SIDE // 16, _SIDE // 16, 3))
-    smooth = tf.image.resize(255 * rough, (_SIDE, _SIDE), method="bicubic")
-    picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
-    encoded: bytes = tf.io.encode_jpeg(picture, quality=95).numpy()
-    return encoded
-
-
-def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decode one picture, make it small, and mirror half of them."""
-    picture = tf.image.resize(tf.io.decode_jpeg(file, channels=3), _PICTURE[:2])
-    return tf.image.random_flip_left_right(picture) / 255, label
-
-
-def decode_bytes(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decode one picture and make it small; its pixels stay bytes."""
-    picture = tf.image.resize(tf.io.decode_jpeg(file, channels=3), _PICTURE[:2])
-    return tf.cast(picture, tf.uint8), label
-
-
-def as_floats(pixels: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Turn bytes, of one picture or of many, into numbers from 0 to 1."""
-    return tf.cast(pixels, tf.float32) / 255, label
-
-
-def sentences() -> tf.data.Dataset:
-    """A data set of sentences, each with its label: numbers of words, unpadded."""
-    rng = np.random.default_rng(0)
-    words = rng.integers(1, _WORDS, (_SENTENCES, _LONGEST))
-    lengths = np.clip(rng.exponential(_MEAN, _SENTENCES).astype(int), 3, _LONGEST)
-    labels = rng.integers(2, size=_SENTENCES)
-
-    def cut(words: tf.Tensor, length: tf.Tensor, label: tf.Tensor) -> tuple[Any, Any]:
-        return words[:length], label
-
-    return tf.data.Dataset.from_tensor_slices((words, lengths, labels)).map(cut)
-
-
-def reader() -> keras.Model:
-    """A small network that reads sentences of any length, compiled."""
-    flow = [
-        keras.Input((None,), dtype="int64"),
-        layers.Embedding(_WORDS, 64),
-        layers.Conv1D(128, 5, padding="same", activation="relu"),
-        layers.GlobalMaxPooling1D(),
-        layers.Dense(2),
-    ]
-    return _compiled(keras.Sequential(flow))
-
-
-def classifier() -> keras.Model:
-    """A small dense network for what ``learnable`` gives, compiled."""
-    return _compiled(MODELS["dense"].build())
-
-
-def network() -> keras.Model:
-    """A small convolutional network, compiled."""
-    flow = [
-        keras.Input((32, 32, 3)),
-        layers.Conv2D(16, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.GlobalAveragePooling2D(),
-        layers.Dense(_CLASSES),
-    ]
-    return _compiled(keras.Sequential(flow))
-
-
-def _compiled(model: keras.Model) -> keras.Model:
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer="adam", loss=loss)
-    return model
