@@ -27,8 +27,7 @@ sys.path.append(str(Path(__file__).parent / "findings"))
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    granted = cores_granted(Path("/"), os.cpu_count() or 1)
-    return min(math.ceil(granted), MOST_WORKERS)
+    return min(math.ceil(cores_granted(Path("/"), os.cpu_count() or 1)), MOST_WORKERS)
 
 
 def is_worker(config):

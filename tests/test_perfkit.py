@@ -59,8 +59,7 @@ def test_type_checkers_and_the_interpreter_find_each_name_in_the_same_module():
         if isinstance(node, ast.ImportFrom) and node.module.startswith("perfkit")
         for alias in node.names
     }
-    lazy = {name: f"perfkit.{home}" for name, home in perfkit._HOME.items()}
-    assert typed == lazy
+    assert typed == {name: f"perfkit.{home}" for name, home in perfkit._HOME.items()}
 
 
 def test_the_version_is_that_of_the_project_and_the_changelog_begins_with_it():

@@ -148,8 +148,7 @@ def test_the_lab_starts_with_what_follows_the_dashes(checkout):
     for folder in reversed(folders):
         folder.mkdir(parents=True)
     result = checkout.start("--gpu", LD_LIBRARY_PATH="/mine")
-    searched = ":".join([*map(str, folders), "/mine"])
-    assert result.stdout.splitlines()[-1] == searched
+    assert result.stdout.splitlines()[-1] == ":".join([*map(str, folders), "/mine"])
 
 
 def test_the_tests_need_their_own_lock_once(checkout):

@@ -51,5 +51,4 @@ def reports(folder):
         one = passport(name, speed, machine=machine, checks=checks(machine))
         store.save(one, path=folder / f"{name}.json")
     yield perfkit.classroom(folder).export(folder / "class.html").read_text()
-    ill = looked.examination(*checks(ILL), machine=ILL)
-    yield laid_out([(ill.report, ())])
+    yield laid_out([(looked.examination(*checks(ILL), machine=ILL).report, ())])

@@ -300,8 +300,7 @@ def tab_to(page, name):
 def moving(page):
     """The parts of a panel that would move by themselves, or do."""
     panel = page.locator(".perfkit-panel")
-    playing = "panel => panel.getAnimations({subtree: true}).length"
-    assert panel.evaluate(playing) == 0
+    assert panel.evaluate("panel => panel.getAnimations({subtree: true}).length") == 0
     return panel.evaluate("""(panel) => {
         const moves = ({ transitionDuration, animationName }) =>
             !/^0s(, 0s)*$/.test(transitionDuration) || animationName !== 'none';

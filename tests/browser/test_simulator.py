@@ -87,8 +87,7 @@ def test_the_model_of_a_recording_comes_near_the_rate_that_was_measured(blank):
 
 
 def test_the_drawing_follows_the_slider_on_a_narrow_dark_page(blank):
-    recorded = perfkit.load(BROUGHT / "data-pipeline.json")
-    widget = perfkit.pipeline_simulator(recorded)
+    widget = perfkit.pipeline_simulator(perfkit.load(BROUGHT / "data-pipeline.json"))
     blank.evaluate(SHOWN, {name: getattr(widget, name) for name in STATE})
     rate, why = blank.locator(".perfkit-rate b"), blank.locator(".perfkit-why")
     assert rate.inner_text() == "267 images/s"

@@ -364,6 +364,15 @@ def test_a_run_that_does_not_end_is_cut_at_the_budget_and_the_others_are_kept():
     assert ended == {("base", "completed"), ("endless", "stopped")}
 
 
+@pytest.mark.parametrize("least", [2, 3])
+def test_a_budget_holds_as_many_rounds_as_a_claim_needs(least):
+    scripts = {name: Script(set_up_s=2.0) for name in ("base", "other")}
+    chosen = tuple(Variant(n, work, against="base") for n, work in scripts.items())
+    limits = {"budget": 30, "least_rounds": least}
+    found = measured(scripts, choose=lambda measured: chosen, **limits)
+    assert found.compare("other", "base").rounds == least
+
+
 # What is tried after the rounds.
 
 

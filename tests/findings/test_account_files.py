@@ -91,5 +91,4 @@ def test_a_diagnosis_holds_its_account_which_is_looked_at_as_well():
 def test_numbers_of_lines_around_that_are_none_are_left_out():
     made = document()
     made["text"] = {"train.py#0": {"9" * 5000: "x", "-1": "y", "²": "z", "11": "# It"}}
-    html = parse(json.dumps(made).encode(), "x", Account)._repr_html_()
-    assert "# It" in html
+    assert "# It" in parse(json.dumps(made).encode(), "x", Account)._repr_html_()

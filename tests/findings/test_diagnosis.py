@@ -43,8 +43,7 @@ def test_diagnoses_lie_among_findings_and_are_none(tmp_path):
 def rows(found, title):
     """The rows of a table of the report, by their first cell."""
     report = found.report
-    folded = (table for fold in report.folds for table in fold.tables)
-    every = (report.table, *folded)
+    every = (report.table, *(table for fold in report.folds for table in fold.tables))
     return {row[0]: row[1:] for t in every if t.title == title for row in t.rows}
 
 

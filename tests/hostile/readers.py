@@ -105,8 +105,7 @@ def _computer(data, folder):
     root = folder / "root"
     (root / at).parent.mkdir(parents=True, exist_ok=True)
     (root / at).write_bytes(data[1:])
-    seen = trees.described(root, files)
-    to_json(dataclasses.replace(made.finding(), machine=seen))
+    to_json(dataclasses.replace(made.finding(), machine=trees.described(root, files)))
 
 
 _COMPUTER = trees.computer(2) | trees.scaling() | trees.quota(1, 2)

@@ -120,8 +120,7 @@ def test_those_who_hold_a_card_are_told(compute, graphics, holders):
     _, (gpu,), _ = told(held(compute, graphics))
     listed = gpu.holders and [(h.own, h.memory) for h in gpu.holders]
     assert listed == (holders if holders != [] else ())
-    unseen = {h.program for h in gpu.holders or () if h.own is None}
-    assert unseen <= {UNKNOWN_HOLDER}
+    assert {h.program for h in gpu.holders or () if h.own is None} <= {UNKNOWN_HOLDER}
 
 
 @pytest.mark.parametrize(("machine", "problem", "words"), WITHOUT)

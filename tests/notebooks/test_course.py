@@ -250,8 +250,7 @@ QUESTION = re.compile(
 
 
 def test_the_quiz_has_ten_questions_and_each_answer_names_its_notebook():
-    text = (ROOT / "docs" / "quiz.md").read_text(encoding="utf-8")
-    asked = QUESTION.findall(text)
+    asked = QUESTION.findall((ROOT / "docs" / "quiz.md").read_text(encoding="utf-8"))
     assert [number for number, _, _ in asked] == [str(n) for n in range(1, 11)]
     known = {path.stem for path in NOTEBOOKS}
     for _, _, answer in asked:

@@ -48,8 +48,7 @@ def test_what_is_done_goes_out_each_time_and_the_picture_once_a_second(page):
     for _ in range(8):
         page.chart.doing = {}
         page.update(PICTURE_S / 4)
-    told = [state for state in page.states if state.get("doing") == DOING]
-    assert len(told) == 8
+    assert len([state for state in page.states if state.get("doing") == DOING]) == 8
     assert sum("picture" in state for state in page.states) == 2
     assert not any("words" in state for state in page.states)
     # What was found is drawn at once.

@@ -23,8 +23,7 @@ def test_a_hostile_notebook_makes_a_harmless_page(kind, tmp_path):
 
 def test_a_hostile_file_name_and_several_findings_are_harmless(tmp_path):
     name = "<img src=x onerror=alert(1)>&{{7*7}}"
-    path = write(book("no heading"), tmp_path / f"{name}.ipynb")
-    html = export(path).read_text()
+    html = export(write(book("no heading"), tmp_path / f"{name}.ipynb")).read_text()
     assert problems(html) == []
     assert f"{name}.ipynb" in Page(html).words("title")[0]
     finding = store.save(FINDING, path=tmp_path / f"{name}.json")

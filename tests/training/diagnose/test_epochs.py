@@ -1,11 +1,15 @@
 import functools
+import queue
+import threading
+import weakref
+from types import SimpleNamespace
 
 import keras
 import pytest
 import tensorflow as tf
 
 from perfkit.engine.steady import steady
-from perfkit.training.diagnose.epochs import SHORTENED, Epochs
+from perfkit.training.diagnose.epochs import SHORTENED, Epochs, _end_aside
 from perfkit.training.diagnose.facts import Facts, epochs_for, facts_of
 from tests.training.diagnose.fits import BATCH, Costs, batches, training, trial
 
@@ -125,3 +129,12 @@ def test_an_execution_counts_no_more_and_no_fewer_steps_than_it_made(
     assert facts_of(made_at_a_time()).counted == (steps == 20)
     found = trial(made_at_a_time, Epochs(batch=BATCH), clock, most=12)
     assert {examples for _, examples in found.ticks if examples} == held
+
+
+def test_what_an_iterator_holds_is_let_go_in_another_thread():
+    told = queue.SimpleQueue()
+    held = set()
+    weakref.finalize(held, lambda: told.put(threading.get_ident()))
+    _end_aside(SimpleNamespace(_iterator_resource=held))
+    del held
+    assert told.get(timeout=60) != threading.get_ident()

@@ -126,8 +126,7 @@ def test_what_waited_for_what_waited_is_known_with_the_group():
     known = measured(rounds=2, without_input=1.0)
     assert unmeasured((CEILING, MAP, inside), known) == ()
     open_yet = measured(rounds=2, without_input=2.0)
-    names = (MAP.name, inside.name)
-    assert unmeasured((CEILING, MAP, inside), open_yet) == names
+    assert unmeasured((CEILING, MAP, inside), open_yet) == (MAP.name, inside.name)
 
 
 def test_a_round_holds_no_more_than_what_is_left_of_the_budget():

@@ -46,8 +46,7 @@ def sides(*names, **more):
 def measured(rates=None, rounds=6, notes=None, trials=()):
     """Rounds of sides at these rates, as ``at_rates`` makes them."""
     rates = rates or {OLD: 1000.0, NEW: 1000.0}
-    known = at_rates(rates, rounds, notes, trials)
-    return replace(known, least_rounds=LEAST_ROUNDS)
+    return replace(at_rates(rates, rounds, notes, trials), least_rounds=LEAST_ROUNDS)
 
 
 def race(of=None, **known):
