@@ -91,7 +91,8 @@ def test_a_folder_that_is_there_stays_as_it_is(everywhere):
 @pytest.fixture
 def another(monkeypatch):
     """All files there are belong to somebody else."""
-    monkeypatch.setattr(os, "getuid", lambda: os.getuid() + 1)
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
 
 
 def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, request):

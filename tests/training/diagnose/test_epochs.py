@@ -132,8 +132,7 @@ def test_an_execution_counts_no_more_and_no_fewer_steps_than_it_made(
 
 
 def test_what_an_iterator_holds_is_let_go_in_another_thread():
-    told = queue.SimpleQueue()
-    held = set()
+    told, held = queue.SimpleQueue(), set()
     weakref.finalize(held, lambda: told.put(threading.get_ident()))
     _end_aside(SimpleNamespace(_iterator_resource=held))
     del held
