@@ -475,7 +475,7 @@ class _Charging:
         counts.update(self._unfinished({path for _, path in counts}))
         # Elements that came from right below a stage, and the most of any below it.
         below, inside = Counter[str](), Counter[str]()
-        # A skip asks those below it in a way of its own, which only sources show.
+        # A skip or a shard asks those below it in a way that only sources show.
         skipped = Counter[str]()
         for (_, path), count in counts.items():
             below[path.rpartition("::")[0]] += count
@@ -491,7 +491,7 @@ class _Charging:
                 # It has a row, although it may take no time itself.
                 self.rows.setdefault(place, Row())
             given = below[path] or inside[path]
-            if "Skip" in stage_kind(path):
+            if re.search("Skip|Shard", stage_kind(path)):
                 given = max(given, skipped[path])
             self.stages.append((place, Stage(path=path, given=given, out=count)))
 

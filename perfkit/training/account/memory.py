@@ -87,6 +87,8 @@ def estimate_growth(readings: Sequence[Sequence[int]]) -> Estimate | None:
     ``readings`` have the number of the end and bytes, of each one that was read. None
     where too few ends were seen, or no growth is shown.
     """
+    # Two threads may have read after the same end.
+    readings = [*dict(readings).items()]
     warm = max(_WARM_ENDS, int(_WARM_SHARE * len(readings)))
     if len(readings) - warm < _MIN_ENDS:
         return None

@@ -61,8 +61,7 @@ def right(files, example, cores, batch):
 
 def cached(images, decode, draws, augment, batch):
     kept = tf.data.Dataset.zip(images.map(decode).cache().repeat(), draws)
-    made = kept.map(lambda one, drawn: (augment(one[0], drawn), one[1]))
-    return made.batch(batch)
+    return kept.map(lambda one, drawn: (augment(one[0], drawn), one[1])).batch(batch)
 
 
 def shuffled_a_little(files, example, batch):

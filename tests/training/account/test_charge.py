@@ -283,9 +283,9 @@ def test_several_windows_add_up_and_empty_ones_split_nothing(seen):
     assert rows(found)[ADAM]["computing"] == pytest.approx(9 * 0.35 / 0.5)
 
 
-def test_a_skip_is_given_what_its_source_gave(seen):
+@pytest.mark.parametrize("skip", ["Iterator::FiniteSkip", "Iterator::Shard"])
+def test_a_skip_is_given_what_its_source_gave(seen, skip):
     known(seen).spent(MAP, "python", 1.0)
-    skip = "Iterator::FiniteSkip"
     paths = [skip, f"{skip}::ParallelMapV2", *[f"{skip}::ParallelMapV2::Range"] * 8]
     put = [("a", path, n / 9, n / 8, "perfkit:0") for n, path in enumerate(paths)]
     found = seen.window(0.0, [GRAPH] * 30, events(*put)).charge()

@@ -41,8 +41,8 @@ def test_five_mb_with_each_of_ten_epochs_are_found(seed):
     assert each.value == pytest.approx(5 * MB, rel=0.2)
 
 
-def test_growth_that_is_alike_each_time_has_no_spread():
-    each = estimate_growth(readings(*[5.0] * 8))
+def test_growth_that_is_alike_has_no_spread_and_a_second_reading_changes_nothing():
+    each = estimate_growth(readings(*[5.0] * 8) + readings(*[5.0] * 8)[-1:])
     assert (each.low, each.value, each.high) == pytest.approx((5 * MB,) * 3)
 
 

@@ -63,7 +63,7 @@ def _slow_type(view: View) -> Iterator[Evidence]:
 # Calls that are made too often, or in the wrong place.
 
 # A call in a loop: so often, and mostly something else than computing.
-_OFTEN, _FEW = 20, 4
+_OFTEN, _FEW, _MUCH = 20, 4, 0.25
 _OVERHEAD = 0.5
 _SHORT_S = 0.5
 _SAVES = ("save", "save_weights", "save_model", "ModelCheckpoint", "export")
@@ -173,7 +173,9 @@ def _fit_in_loop(view: View) -> Iterator[Evidence]:
 )
 def _evaluated_often(view: View) -> Iterator[Evidence]:
     for line, call in view.calling("evaluate", "predict", often=_FEW):
-        if call.seconds / call.count >= _SHORT_S:
+        # Once an epoch is usual, and costs as much as a tenth of the training.
+        is_much = view.share(line) >= _MUCH
+        if is_much and call.seconds / call.count >= _SHORT_S:
             yield view.spent(line, on=_count(call))
 
 

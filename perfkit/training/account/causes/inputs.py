@@ -40,8 +40,9 @@ def _waiting(view: View, *lines: Line, clause: str) -> Evidence:
 
 
 @_input_cause(
-    do="Drop elements before the expensive work at {where}",
-    fix="`filter`, `take`, `skip` on file names and labels; or `cache()` before them",
+    do="Drop or shuffle elements before the expensive work at {where}",
+    fix="`filter`, `take`, `skip`, `shuffle` on file names and labels; or `cache()` "
+    "before them",
 )
 def _thrown_away(view: View) -> Iterator[Evidence]:
     costly = _expensive(view)
@@ -51,14 +52,20 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
         paths = (below.path[len(stage.path) :] for below in view.below(stage))
         return stage.given > 0 and any(map(_WORKS.search, paths))
 
-    for kinds in (("Filter", "TakeWhile"), ("Skip", "FiniteSkip")):
+    # An epoch that ends early has filled a shuffle's buffer for nothing.
+    for kinds in (
+        ("Filter", "TakeWhile"),
+        ("Skip", "FiniteSkip", "Shard"),
+        ("Shuffle", "ShuffleAndRepeat"),
+    ):
         droppers = [*filter(drops_work, view.stages(*kinds))]
         inputs = sum(stage.given for stage in droppers)
         outputs = max(1, sum(stage.out for stage in droppers))
         lines = [line for stage in droppers if (line := view.line_of(stage))]
         if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
-            # What is skipped is named where it is skipped.
-            order = (*lines, *costly) if "Skip" in kinds else (*costly, *lines)
+            # What is skipped or shuffled is named where that is done.
+            by_value = "Filter" in kinds
+            order = (*costly, *lines) if by_value else (*lines, *costly)
             elements = f"{inputs / outputs:.0f} elements"
             clause = f"which makes {elements} and keeps one of them"
             yield _waiting(view, *order, clause=clause)
