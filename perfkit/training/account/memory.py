@@ -88,7 +88,7 @@ def estimate_growth(readings: Sequence[Sequence[int]]) -> Estimate | None:
     where too few ends were seen, or no growth is shown.
     """
     # Two threads may have read after the same end.
-    readings = [*dict(readings).items()]
+    readings = [*{number: (number, held) for number, held in readings}.values()]
     warm = max(_WARM_ENDS, int(_WARM_SHARE * len(readings)))
     if len(readings) - warm < _MIN_ENDS:
         return None
