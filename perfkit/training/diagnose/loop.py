@@ -369,6 +369,8 @@ def fitted(
         end_passes_aside()
         tell_datasets()
         looping.make_training(maker, turnstile)
+        # Where Keras computes with something else, the maker has loaded TensorFlow.
+        end_passes_aside()
         if training := looping.fitting:
             prepare(training)
             if screening:

@@ -208,6 +208,7 @@ NEAR = [
     ("metric", of(but(METRIC, parts=("loss mse",)))),
     ("metric", of(but(METRIC, parts=("metric",)))),
     ("thrown-away", of(SLOW_INPUT, kinds=["Filter", "Map"], given=110, out=100)),
+    ("thrown-away", of(SLOW_INPUT, kinds=["Shuffle", "Map"], given=800, out=100)),
     ("cache-thrown-away", of(SLOW_INPUT, kinds=["MemoryCache", "FiniteTake"])),
     ("iterator-anew", (of(line(7), SLOW_INPUT), {"iterators": [(0, 8)]})),
     ("iterator-anew", (of(line(7), LITTLE_INPUT, DENSE), {"iterators": [(0, 5000)]})),
@@ -262,8 +263,8 @@ def test_a_python_loop_in_a_step_is_said_to_be_one():
 
 def test_what_is_skipped_is_named_where_it_is_skipped():
     skips = line(40, input=0.5)
-    for kind in ("FiniteSkip", "Shard", "Shuffle"):
-        stages_ = stages(kind, "ParallelMapV2", line=1, given=1200, out=120)
+    for kinds in (["FiniteSkip"], ["Shard"], ["FiniteTake", "Shuffle"]):
+        stages_ = stages(*kinds, "ParallelMapV2", line=1, given=1200, out=120)
         (tip, *_) = tips(account(SLOW_INPUT, skips, stages=stages_), {})
         assert (tip.cause, tip.lines[0]) == ("thrown-away", 1)
     # What a skip calls is in no trace of its own.
@@ -272,7 +273,6 @@ def test_what_is_skipped_is_named_where_it_is_skipped():
     )
     (tip, *_) = tips(account(SLOW_INPUT, skips, stages=(top, names)), {})
     assert tip.cause == "thrown-away"
-    # Names of files are cheap.
     cheap = stages("FiniteSkip", "TensorSlice", line=1, given=1200, out=120)
     assert tips(account(SLOW_INPUT, skips, stages=cheap), {})[0].cause == "input"
 
