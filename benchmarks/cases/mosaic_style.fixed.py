@@ -105,7 +105,7 @@ class Gallery(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         painted = self.model.painter(self.photos, training=False).numpy()
         row = np.concatenate([np.concatenate(self.photos, axis=1), np.concatenate(painted, axis=1)])
-        keras.utils.save_img(f"/tmp/mosaic_{epoch % 5}.png", row)
+        keras.utils.save_img(f"mosaic_{epoch % 5}.png", row)
 
 
 if __name__ == "__main__":
