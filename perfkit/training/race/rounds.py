@@ -83,7 +83,8 @@ class WholeRace(Race):
 _NARROW = 0.025
 # After so many rounds without any rate there will be none.
 _TRIED = 2
-_SHORTEST_S, _LONGEST_S = 7.5, 600.0
+# A race of few rounds may take less than usual.
+_SHORTEST_S, _SHORTEST_ROUND_S, _LONGEST_S = 60.0, 15.0, 600.0
 
 
 def choose_variants(
@@ -138,4 +139,5 @@ def budget_for(race: Race) -> float:
     trials = [trial_s(race.facts[side.name]) for side in race.sides]
     # The control repeats the first.
     round_s = sum(trials) + trials[0]
-    return min(_LONGEST_S, race.rounds * max(_SHORTEST_S, round_s))
+    shortest_s = min(_SHORTEST_S, race.rounds * _SHORTEST_ROUND_S)
+    return min(_LONGEST_S, max(shortest_s, race.rounds * round_s))

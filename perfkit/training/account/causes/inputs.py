@@ -66,8 +66,7 @@ def _thrown_away(view: View) -> Iterator[Evidence]:
         lines = [line for stage in droppers if (line := view.line_of(stage))]
         if _is_large(view) and inputs >= _ALL_THROWN * outputs and lines and costly:
             # What is skipped or shuffled is named where that is done.
-            by_value = "Filter" in kinds
-            order = (*costly, *lines) if by_value else (*lines, *costly)
+            order = (*costly, *lines) if "Filter" in kinds else (*lines, *costly)
             elements = f"{inputs / outputs:.0f} elements"
             clause = f"which makes {elements} and keeps one of them"
             yield _waiting(view, *order, clause=clause)
